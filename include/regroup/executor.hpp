@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The order of combination, and what an executor must provide. The order is a contract: a tree that depends on the
+// number of elements and on the monoid, never on threads, instruction sets, chunks, layout or timing.
+//   tile t     = positions [T t, T t + T); its state, the leaf, is `lift_tile`, or the fold of L lanes (host/lanes.hpp)
+//   reduce     = perfect(leaves): adjacent pairs, level by level, padded right to a power of two, absent operands skipped
+//   a forest   = the maximal aligned nodes of an interval of tiles: what a worker, a stream or a rank hands up
+// Executors evaluate only nodes of this tree; adjacent forests merge to the same bits.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "regroup/error.hpp"
+#include "regroup/monoid.hpp"
+#include "regroup/source.hpp"
+
+namespace regroup {
+
+/// T: elements to a tile. L: lanes of a tile. Saved states carry `order_version`; it changes when any bit may.
+inline constexpr index tile_elements = 4096;
+inline constexpr index lanes = 128;
+inline constexpr std::uint32_t order_version = 0;
+
+/// The tiles that `n` elements from position 0 touch.
+constexpr index tiles_of(index n) noexcept { return n / tile_elements + (n % tile_elements != 0 ? 1 : 0); }
+
+/// a := a b, moving what can be moved.
+template <class M>
+constexpr void combine_into(const M& m, state_of<M>& a, state_of<M> b) {
+  a = m(std::move(a), std::move(b));
+}
+
+/// A node of the tree: the combined tiles [position * 2^level, (position + 1) * 2^level), those that are present.
+template <class State>
+struct node {
+  int level = 0;
+  index position = 0;
+  State state;
+};
+
+/// The maximal aligned nodes of an interval of tiles, left to right: at most 2 log2(n) states. Pushing the next tile, or
+/// every node of the adjacent forest, combines siblings and nothing else, so any grouping gives the same bits.
+template <class State>
+class forest {
+ public:
+  /// Adds the node that begins where this forest ends.
+  template <class M>
+  void push(const M& m, node<State> next) {
+    while (!nodes_.empty() && nodes_.back().level == next.level && nodes_.back().position + 1 == next.position &&
+           nodes_.back().position % 2 == 0) {
+      combine_into(m, nodes_.back().state, std::move(next.state));
+      next = {next.level + 1, next.position / 2, std::move(nodes_.back().state)};
+      nodes_.pop_back();
+    }
+    nodes_.push_back(std::move(next));
+  }
+  template <class M>
+  void append(const M& m, forest next) {
+    for (node<State>& n : next.nodes_) push(m, std::move(n));
+  }
+  /// perfect() of the tiles present: nothing where there are none.
+  template <class M>
+  [[nodiscard]] std::optional<State> value(const M& m) const {
+    if (nodes_.empty()) return std::nullopt;
+    const index end = (nodes_.back().position + 1) << nodes_.back().level;
+    const auto level = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(end - 1)));  // the root covers [0, 2^level)
+    return evaluate(m, std::span(nodes_), level, 0);
+  }
+  [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
+  [[nodiscard]] const std::vector<node<State>>& nodes() const noexcept { return nodes_; }
+
+ private:
+  /// The node (level, position), of which `part` holds what is present.
+  template <class M>
+  static State evaluate(const M& m, std::span<const node<State>> part, int level, index position) {
+    if (part.size() == 1) return part.front().state;
+    const index middle = (2 * position + 1) << (level - 1);  // the first tile of the right child
+    std::size_t left = 0;
+    while (left < part.size() && (part[left].position << part[left].level) < middle) ++left;
+    if (left == 0) return evaluate(m, part, level - 1, 2 * position + 1);
+    if (left == part.size()) return evaluate(m, part, level - 1, 2 * position);
+    return m(evaluate(m, part.first(left), level - 1, 2 * position),
+             evaluate(m, part.subspan(left), level - 1, 2 * position + 1));
+  }
+
+  std::vector<node<State>> nodes_;
+};
+
+enum class scan_kind { inclusive, exclusive };
+
+namespace probe {  // the smallest arguments an executor is asked about
+struct monoid {
+  constexpr int identity() const { return 0; }
+  constexpr int operator()(int a, int b) const { return a + b; }
+};
+struct sink {
+  void operator()(index, int) const {}
+  void operator()(index, index, int) const {}
+  void operator()(index) const {}
+};
+}  // namespace probe
+
+/// What a verb asks of an executor, on this machine or another. All three return when everything is done and rethrow
+/// the first exception that an operator threw.
+///   fold(batch, m, sink)         sink(row, state) once a row: the state of the contract's tree
+///   scan(batch, m, kind, sink)   sink(row, position, state) once an element
+///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate in nanoseconds
+/// On a CPU derive from `host::threads<Self>` (host/threads.hpp) and provide `concurrency()` and `bulk(n, body)` only.
+template <class E>
+concept executor = requires(const E& e, single<strided<const int>> b, probe::monoid m, probe::sink s) {
+  e.fold(b, m, s);
+  e.scan(b, m, scan_kind::inclusive, s);
+  e.for_each(index{1}, 1.0, s);
+};
+
+}  // namespace regroup

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// 16-bit floating point as storage: two bytes that widen exactly to float and are rounded back to nearest even.
+// Nothing is computed in 16 bits: a fold widens each element first, so the law is widen(narrow(x)) == x for every x
+// that 16 bits can hold. Conversions are integer selects without branches, so loops of them become packs.
+// Level: element; includes nothing of ours.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace regroup {
+
+/// IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits. Two trivially copyable bytes; the value is indeterminate
+/// until assigned. Converts to float exactly (denormals, infinities and NaN included) and from float explicitly.
+struct float16 {
+  std::uint16_t bits;
+
+  float16() = default;
+  /// Rounds to nearest, ties to even; from 65520 on the result is infinite; NaN stays a (quiet) NaN of the same sign.
+  explicit constexpr float16(float x) : bits(narrow(x)) {}
+  constexpr operator float() const { return widened_from(bits); }
+
+  /// The number whose representation is these 16 bits.
+  static constexpr float16 from_bits(std::uint16_t b) {
+    float16 x{};
+    x.bits = b;
+    return x;
+  }
+
+ private:
+  static constexpr std::uint16_t narrow(float x);
+  // Static, on bits by value: a member taking `this` is inlined too late for g++ to see past the struct and vectorise.
+  static constexpr float widened_from(std::uint16_t b);
+};
+
+/// bfloat16: the upper half of a float (1 sign, 8 exponent, 7 mantissa bits). Two trivially copyable bytes; the value
+/// is indeterminate until assigned. Converts to float exactly and from float explicitly.
+struct bfloat16 {
+  std::uint16_t bits;
+
+  bfloat16() = default;
+  /// Rounds to nearest, ties to even; what rounds past the largest is infinite; NaN stays a (quiet) NaN of its sign.
+  explicit constexpr bfloat16(float x) : bits(narrow(x)) {}
+  constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+  /// The number whose representation is these 16 bits.
+  static constexpr bfloat16 from_bits(std::uint16_t b) {
+    bfloat16 x{};
+    x.bits = b;
+    return x;
+  }
+
+ private:
+  static constexpr std::uint16_t narrow(float x) {
+    const auto b = std::bit_cast<std::uint32_t>(x);
+    const std::uint32_t rounded = b + 0x7fffu + ((b >> 16) & 1u);
+    const std::uint32_t nan = b | 0x400000u;
+    return static_cast<std::uint16_t>(((b & 0x7fffffffu) > 0x7f800000u ? nan : rounded) >> 16);
+  }
+};
+
+constexpr float float16::widened_from(std::uint16_t b) {
+  const std::uint32_t magnitude = (b & 0x7fffu) << 13;  // where a float keeps them, the exponent 112 too small
+  const std::uint32_t normal = magnitude + (112u << 23);
+  const std::uint32_t special = magnitude + (224u << 23);  // infinite or NaN
+  // A denormal m 2^-24 is read as 2^-14 + m 2^-24: no denormal float is ever an operand, so no assist on any machine.
+  const float denormal = std::bit_cast<float>((magnitude & 0x007fffffu) + (113u << 23)) - 0x1p-14f;
+  const std::uint32_t upper = magnitude >= 0x0f800000u ? special : normal;
+  const std::uint32_t widened = magnitude < 0x00800000u ? std::bit_cast<std::uint32_t>(denormal) : upper;
+  return std::bit_cast<float>(widened | (b & 0x8000u) << 16);
+}
+
+constexpr std::uint16_t float16::narrow(float x) {
+  const auto b = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t magnitude = b & 0x7fffffffu;
+  const std::uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
+  // Below 2^-14 the sum with 1/2 rounds to a multiple of 2^-24, half's denormal step, in the float adder itself.
+  const std::uint32_t small = magnitude < 0x38800000u ? magnitude : 0x38800000u;
+  const std::uint32_t denormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(small) + 0.5f) - 0x3f000000u;
+  const std::uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
+  const std::uint32_t special = magnitude > 0x7f800000u ? nan : 0x7c00u;
+  const std::uint32_t finite = magnitude < 0x38800000u ? denormal : normal;
+  return static_cast<std::uint16_t>((magnitude >= 0x477ff000u ? special : finite) | ((b >> 16) & 0x8000u));
+}
+
+/// What a fold computes with: float16 and bfloat16 become float, exactly; anything else is handed on unchanged
+/// (numbers by value, other types by reference, so a temporary must outlive the use).
+constexpr float widen(float16 x) { return x; }
+constexpr float widen(bfloat16 x) { return x; }
+template <class X>
+  requires std::is_arithmetic_v<X>
+constexpr X widen(X x) {
+  return x;
+}
+template <class X>
+  requires(!std::is_arithmetic_v<X>)
+constexpr const X& widen(const X& x) {
+  return x;
+}
+
+/// The type `widen` gives for an X: float for the 16-bit types, X without const and reference for any other.
+template <class X>
+using widened = std::remove_cvref_t<decltype(widen(std::declval<const std::remove_cvref_t<X>&>()))>;
+
+}  // namespace regroup

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Run-time choice of instruction set in a header: one template, instantiated inside functions compiled for x86-64-v4,
+// v3 and for nothing in particular. `flatten` inlines the caller's scalar operator into them, and the compiler turns the
+// lane loop into packs. Bits do not change: monoids write every multiply-add as math::fma. Level: lane.
+#pragma once
+
+#include <utility>
+
+namespace regroup::host {
+
+/// What the instruction set of a function is compiled for.
+enum class target { baseline, x86_64_v3, x86_64_v4 };
+
+/// The best target of this processor, or what the environment variable REGROUP_TARGET names (`baseline`, `x86-64-v3`,
+/// `x86-64-v4`; one that the processor lacks is an argument_error). Looked up once.
+target current_target();
+const char* name(target t) noexcept;
+
+#if defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__))
+#if defined(__clang__)
+template <class F>
+[[gnu::target("arch=x86-64-v3"), gnu::flatten, gnu::noinline]] void run_v3(F& f) {
+  f();
+}
+template <class F>
+[[gnu::target("arch=x86-64-v4"), gnu::flatten, gnu::noinline, clang::min_vector_width(512)]] void run_v4(F& f) {
+  f();
+}
+#else
+template <class F>
+[[gnu::target("arch=x86-64-v3"), gnu::optimize("O3", "fp-contract=off", "no-trapping-math"), gnu::flatten,
+  gnu::noinline]] void
+run_v3(F& f) {
+  f();
+}
+template <class F>
+[[gnu::target("arch=x86-64-v4,prefer-vector-width=512"), gnu::optimize("O3", "fp-contract=off", "no-trapping-math"),
+  gnu::flatten, gnu::noinline]] void
+run_v4(F& f) {
+  f();
+}
+#endif
+
+/// Runs f() with the best instruction set. Code that the consumer's own flags already compile for AVX2 and FMA or more
+/// runs as it is: a function compiled for one machine's model is not inlined into these.
+template <class F>
+void dispatch(F&& f) {
+  switch (current_target()) {
+    case target::x86_64_v4: return run_v4(f);
+    case target::x86_64_v3: return run_v3(f);
+    case target::baseline: break;
+  }
+  f();
+}
+#else
+template <class F>
+void dispatch(F&& f) {
+  f();
+}
+#endif
+
+}  // namespace regroup::host

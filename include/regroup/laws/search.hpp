@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// The search for a counterexample, run by rapidcheck: it makes the cases, grows their size and walks the tree of
+// shrinks; what a case is, and how one shrinks, is ours. One instantiation serves every monoid and element type,
+// because a case is plain words until a generator reads them. Level: one check.
+#pragma once
+
+#include <rapidcheck/Check.h>
+#include <rapidcheck/seq/Create.h>
+#include <rapidcheck/shrinkable/Create.h>
+#include <rapidcheck/shrinkable/Transform.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace regroup::laws {
+
+/// The words of each element, and one word for the shape of trees, shards and sizes.
+struct trial {
+  std::vector<std::vector<std::uint64_t>> elements;
+  std::uint64_t shape = 0;
+};
+
+struct search_settings {
+  std::uint64_t seed = 1;
+  int cases = 200;
+  int words = 1;              ///< words to an element
+  int most_elements = 24;     ///< to a case
+  int least_elements = 0;     ///< to a case
+  bool extend = false;        ///< a shrink may add words: rapidcheck's own generators
+};
+
+/// Simpler trials in the order in which to try them: fewer elements, then simpler shapes, then smaller words.
+inline std::vector<trial> shrinks_of(const trial& t, const search_settings& settings) {
+  std::vector<trial> simpler;
+  const std::size_t n = t.elements.size();
+  const auto least = static_cast<std::size_t>(settings.least_elements);
+  for (std::size_t drop = n; drop >= 1; drop /= 2) {
+    if (n - drop < least) continue;
+    for (std::size_t first = 0; first + drop <= n; first += drop) {
+      trial s{{}, t.shape};
+      for (std::size_t i = 0; i < n; ++i) {
+        if (i < first || i >= first + drop) s.elements.push_back(t.elements[i]);
+      }
+      simpler.push_back(std::move(s));
+    }
+  }
+  for (std::uint64_t shape = 0; shape < 16 && shape < t.shape; ++shape) simpler.push_back({t.elements, shape});
+  if (t.shape >= 16) simpler.push_back({t.elements, t.shape / 2});
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto with = [&](std::size_t at, std::uint64_t word) {
+      trial s = t;
+      s.elements[i][at] = word;
+      simpler.push_back(std::move(s));
+    };
+    for (std::size_t at = 0; at < t.elements[i].size(); ++at) {
+      const std::uint64_t word = t.elements[i][at];
+      const std::uint64_t kind = word & 15;
+      const std::uint64_t which = word >> 4;
+      for (std::uint64_t k = 0; k < kind && k < 3; ++k) {  // small, halves, dyadic
+        for (std::uint64_t w = 0; w < 9; ++w) with(at, w << 4 | k);
+      }
+      for (std::uint64_t w = 0; w < which && w < 9; ++w) with(at, w << 4 | kind);
+      for (std::uint64_t w = which / 2; w >= 9; w /= 2) with(at, w << 4 | kind);
+      if (which >= 9) with(at, (which - 1) << 4 | kind);
+    }
+    if (settings.extend && t.elements[i].size() < 64) {
+      for (std::uint64_t step = 1; step < 9; ++step) {
+        trial s = t;
+        while (s.elements[i].size() < 2 || s.elements[i].back() == 0) s.elements[i].size() < 2 ? s.elements[i].push_back(0) : s.elements[i].pop_back();
+        s.elements[i].push_back(step);
+        simpler.push_back(std::move(s));
+      }
+    }
+  }
+  return simpler;
+}
+
+struct search_result {
+  int cases = 0;                       ///< that were tried without shrinking
+  std::optional<trial> counterexample; ///< the smallest found
+};
+
+/// Looks for a trial that does not hold; the same settings give the same trials.
+inline search_result search(const search_settings& settings, const std::function<bool(const trial&)>& holds) {
+  using rc::detail::CaseDescription;
+  using rc::detail::CaseResult;
+  const auto failing = std::make_shared<std::optional<trial>>();
+  int shrinks_left = 20000;
+
+  const auto describe = [&](const trial& t) {
+    CaseDescription description;
+    const bool passes = (*failing && --shrinks_left < 0) || holds(t);
+    if (!passes) *failing = t;
+    description.result.type = passes ? CaseResult::Type::Success : CaseResult::Type::Failure;
+    description.example = [] { return rc::detail::Example{}; };
+    return description;
+  };
+  const auto shrink = [&](const trial& t) { return rc::seq::fromContainer(shrinks_of(t, settings)); };
+  const rc::Gen<CaseDescription> property([&](rc::Random random, int size) {
+    trial t;
+    const auto below = [&](std::uint64_t n) { return random.next() % n; };
+    const int most = settings.least_elements + (settings.most_elements - settings.least_elements) * (size + 1) / 101;
+    const auto n = static_cast<std::size_t>(settings.least_elements) +
+                   below(static_cast<std::uint64_t>(most - settings.least_elements) + 1);
+    const bool traps = below(2) == 0;  // half the cases have no huge, denormal or special values: others hide there
+    for (std::size_t i = 0; i < n; ++i) {
+      std::vector<std::uint64_t> words(static_cast<std::size_t>(settings.words));
+      for (auto& word : words) {
+        const std::uint64_t kind = traps ? below(16) : below(5);
+        const std::uint64_t bits = below(4) == 0 ? 3 : below(40);
+        word = below(std::uint64_t{1} << bits) << 4 | (kind & 15);
+      }
+      t.elements.push_back(std::move(words));
+    }
+    t.shape = below(4) == 0 ? below(16) : random.next();
+    return rc::shrinkable::map(rc::shrinkable::shrinkRecur(std::move(t), shrink), describe);
+  });
+
+  struct : rc::detail::TestListener {
+    void onTestCaseFinished(const CaseDescription&) override { ++cases; }
+    void onShrinkTried(const CaseDescription&, bool) override {}
+    void onTestFinished(const rc::detail::TestMetadata&, const rc::detail::TestResult&) override {}
+    int cases = 0;
+  } listener;
+  rc::detail::TestParams params;
+  params.seed = settings.seed;
+  params.maxSuccess = settings.cases;
+  rc::detail::checkProperty(property, {}, params, listener, std::unordered_map<std::string, rc::detail::Reproduce>{});
+  return {listener.cases, *failing};
+}
+
+}  // namespace regroup::laws

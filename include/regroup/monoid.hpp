@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The door. A monoid is a state, an empty state and an associative way to combine two states:
+//     identity() + s == s == s + identity()            (a + b) + c == a + (b + c)
+// A reduction lifts every element to a state, combines the states in order, and lowers the last one to the answer.
+// Associativity is the freedom to regroup: lanes, threads, blocks, ranks and streams fold what is theirs and hand it up.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "regroup/float16.hpp"
+
+namespace regroup {
+
+/// Positions, extents and counts: signed, 64 bits everywhere.
+using index = std::int64_t;
+
+/// The state of monoid `M`: what its `identity()` returns.
+template <class M>
+using state_of = std::remove_cvref_t<decltype(std::declval<const M&>().identity())>;
+
+/// A type with an identity and a combine. The laws themselves are checked by `check_laws` (check_laws.hpp).
+///
+///     struct longest {                                                  // the longest word
+///       constexpr int identity() const { return 0; }                    // the state of no elements
+///       constexpr int lift(std::string_view word) const { ... }         // optional; default: convert
+///       constexpr int operator()(int a, int b) const { ... }            // combine; a stands left of b
+///       constexpr int lower(int state) const { ... }                    // optional; default: the state
+///     };
+template <class M>
+concept monoid = std::copyable<state_of<M>> && requires(const M& m, state_of<M> a, state_of<M> b) {
+  { m(a, b) } -> std::convertible_to<state_of<M>>;
+};
+
+/// The members that a monoid may add.
+template <class M, class X>
+concept has_lift = requires(const M& m, const X& x) { m.lift(widen(x)); };
+template <class M>
+concept has_lower = requires(const M& m, const state_of<M>& s) { m.lower(s); };
+template <class M, class Tile>
+concept has_lift_tile = requires(const M& m, const Tile& tile) { m.lift_tile(tile); };
+/// A product of monoids (`fanout`): an executor takes it apart and folds each member by the member's own rule.
+template <class M>
+concept has_members = requires(const M& m) { m.members(); };
+
+/// `monoid_over<M, X>`: elements of type `X` can be lifted into the states of `M`.
+template <class M, class X>
+concept monoid_over = monoid<M> && (has_lift<M, X> || std::convertible_to<widened<X>, state_of<M>>);
+
+/// a b == b a, within the error bound (ours: bitwise). Declared by `static constexpr bool is_commutative = true`.
+template <class M>
+inline constexpr bool is_commutative = [] {
+  if constexpr (requires { M::is_commutative; }) return bool{M::is_commutative};
+  return false;
+}();
+
+/// Associativity holds bitwise (integers, min, max, ...). Declared by `static constexpr bool is_exact = true`.
+template <class M>
+inline constexpr bool is_exact = [] {
+  if constexpr (requires { M::is_exact; }) return bool{M::is_exact};
+  return false;
+}();
+
+/// One element as a state. 16-bit floats are widened to float first, exactly.
+template <class M, class X>
+constexpr state_of<M> lift(const M& m, const X& x) {
+  if constexpr (has_lift<M, X>) {
+    return m.lift(widen(x));
+  } else {
+    return static_cast<state_of<M>>(widen(x));
+  }
+}
+
+/// The answer that a state stands for.
+template <class M>
+constexpr auto lower(const M& m, const state_of<M>& s) {
+  if constexpr (has_lower<M>) {
+    return m.lower(s);
+  } else {
+    return s;
+  }
+}
+
+template <class M>
+using answer_of = decltype(regroup::lower(std::declval<const M&>(), std::declval<const state_of<M>&>()));
+
+/// `lift` as a function object, for other libraries' transform-reduce:
+/// `std::transform_reduce(first, last, m.identity(), m, regroup::lifting(m))`.
+template <class M>
+struct lifting {
+  M m;
+  constexpr explicit lifting(M operator_) : m(std::move(operator_)) {}
+  template <class X>
+  constexpr state_of<M> operator()(const X& x) const {
+    return regroup::lift(m, x);
+  }
+};
+
+/// Says in one sentence what is missing of a monoid over elements `X`; every verb asks it first.
+template <class M, class X>
+constexpr void require_monoid() {
+  constexpr bool has_identity = requires(const M& m) { m.identity(); };
+  static_assert(has_identity, "regroup: a monoid needs `identity() const`, the state of no elements");
+  if constexpr (has_identity) {
+    static_assert(std::copyable<state_of<M>>, "regroup: a monoid's state must be copyable");
+    static_assert(monoid<M>,
+                  "regroup: a monoid needs `operator()(state, state) const` that returns the combined state, "
+                  "left operand first");
+    if constexpr (monoid<M>) {
+      static_assert(monoid_over<M, X>,
+                    "regroup: these elements cannot be lifted; give the monoid `lift(x) const` that returns its state");
+    }
+  }
+}
+
+}  // namespace regroup

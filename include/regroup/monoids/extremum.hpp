@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extreme element and where it stands. The state is an element: a value with its position. Ties go to the lowest
+// position, so the answer does not depend on the grouping or the order; without that rule argmin is not a monoid.
+// Level: element. Exact: commutes and associates bitwise.
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <type_traits>
+
+#include "regroup/monoids/arithmetic.hpp"
+
+namespace regroup {
+
+/// A value and its position: the elements of argmin, argmax and top_k.
+template <class T>
+struct indexed {
+  T value;
+  index position;
+};
+
+/// Numbers memory: the index function i -> {values[i], first + i}, 16-bit floats widened.
+/// `reduce(par, generate(n, enumerate(data)), argmin<float>{})`.
+template <class T>
+struct enumerate {
+  const T* values;
+  index first;
+  constexpr explicit enumerate(const T* data, index first_position = 0) : values(data), first(first_position) {}
+  constexpr indexed<widened<T>> operator()(index i) const { return {widen(values[i]), first + i}; }
+};
+
+namespace detail {
+/// Stands behind every position; an answer shows it as -1.
+inline constexpr index no_position = std::numeric_limits<index>::max();
+
+/// NaN before all numbers, then the smaller (Sign = 1) or larger (-1) value; zeros of either sign are equal.
+template <int Sign, number T>
+constexpr bool precedes(T a, T b) {
+  const bool beyond = Sign > 0 ? a < b : b < a;
+  if constexpr (std::is_floating_point_v<T>) {
+    return beyond | ((a != a) & (b == b));
+  } else {
+    return beyond;
+  }
+}
+
+template <int Sign, number T>
+struct extremum {
+  static constexpr bool is_commutative = true;
+  static constexpr bool is_exact = true;
+  constexpr indexed<T> identity() const { return {Sign > 0 ? greatest<T> : least<T>, no_position}; }
+  template <class X>
+  requires std::convertible_to<widened<X>, T>
+  constexpr indexed<T> lift(const indexed<X>& x) const {
+    return {static_cast<T>(static_cast<T>(widen(x.value)) + T{0}), x.position};  // one zero: +0
+  }
+  constexpr indexed<T> operator()(indexed<T> a, indexed<T> b) const {
+    const bool tie = !precedes<Sign>(a.value, b.value) & (b.position < a.position);
+    const bool right = precedes<Sign>(b.value, a.value) | tie;
+    return {right ? b.value : a.value, right ? b.position : a.position};
+  }
+  constexpr indexed<T> lower(indexed<T> s) const { return {s.value, s.position == no_position ? -1 : s.position}; }
+};
+}  // namespace detail
+
+/// The smallest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is
+/// answered as +0); the first NaN where there is one. Nothing: (+inf or the type's largest, -1).
+template <number T>
+struct argmin : detail::extremum<1, T> {};
+
+/// The largest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is answered
+/// as +0); the first NaN where there is one. Nothing: (-inf or the type's lowest, -1).
+template <number T>
+struct argmax : detail::extremum<-1, T> {};
+
+}  // namespace regroup

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Counts of the elements in equal bins of [lo, hi]: vectors of counts under addition. The bin of an element is NumPy's
+// to the last edge: computed by division, then corrected by the edges of linspace. Level: element; a tile is counted at
+// once, without a vector an element. Commutes and associates bitwise.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
+#include "regroup/math.hpp"
+#include "regroup/monoid.hpp"
+
+namespace regroup {
+
+/// `numpy.histogram(xs, bins, (lo, hi))` in Real: `bins` int64 counts; bins are closed left and open right, the last
+/// one closed on both sides; what lies outside, and NaN, is not counted; lo == hi means [lo - 0.5, hi + 0.5]. Throws
+/// std::invalid_argument unless lo <= hi, both finite, and bins >= 1. A combine adds `bins` counts.
+template <std::floating_point Real>
+class histogram {
+ public:
+  using state = std::vector<index>;
+  static constexpr bool is_commutative = true;
+  static constexpr bool is_exact = true;
+
+  constexpr histogram(double lo, double hi, index bins)
+      : lo_(lo == hi ? lo - 0.5 : lo),
+        hi_(lo == hi ? hi + 0.5 : hi),
+        step_((hi_ - lo_) / static_cast<double>(bins)),
+        bins_(bins) {
+    constexpr double most = std::numeric_limits<double>::max();
+    if (!(-most <= lo && lo <= hi && hi <= most)) {
+      throw std::invalid_argument("histogram needs finite lo <= hi");
+    }
+    if (bins < 1) throw std::invalid_argument("histogram needs at least one bin");
+  }
+
+  constexpr state identity() const { return state(static_cast<std::size_t>(bins_)); }
+  template <class X>
+  requires std::convertible_to<X, Real>
+  constexpr state lift(const X& x) const {
+    state s = identity();
+    count_in(s, static_cast<Real>(x));
+    return s;
+  }
+  constexpr state operator()(state a, const state& b) const {
+    for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
+    return a;
+  }
+  template <class Tile>
+  constexpr state lift_tile(const Tile& tile) const {
+    state s = identity();
+    for (index i = 0; i < tile.size(); ++i) count_in(s, static_cast<Real>(tile[i]));
+    return s;
+  }
+
+  [[nodiscard]] constexpr index bins() const { return bins_; }
+  /// Edge i of 0 .. bins, as numpy.linspace computes it: i step rounded, + lo rounded, then converted to Real.
+  [[nodiscard]] constexpr Real edge(index i) const {
+    // lo - lo is 0, but no compiler may know: an fma onto -0 is a product that nothing can contract.
+    const double offset = math::fma(static_cast<double>(i), step_, -(lo_ - lo_));
+    return static_cast<Real>(i == bins_ ? hi_ : offset + lo_);
+  }
+
+ private:
+  constexpr void count_in(state& counts, Real x) const {
+    const Real lo = static_cast<Real>(lo_);
+    if (!(x >= lo && x <= static_cast<Real>(hi_))) return;
+    const Real place = (x - lo) / static_cast<Real>(hi_ - lo_) * static_cast<Real>(bins_);
+    index bin = place < static_cast<Real>(bins_) ? static_cast<index>(place) : bins_ - 1;
+    bin = std::min(bin, bins_ - 1);
+    if (x < edge(bin)) {
+      --bin;
+    } else if (bin != bins_ - 1 && x >= edge(bin + 1)) {
+      ++bin;
+    }
+    ++counts[static_cast<std::size_t>(bin)];
+  }
+
+  double lo_;
+  double hi_;
+  double step_;
+  index bins_;
+};
+
+}  // namespace regroup

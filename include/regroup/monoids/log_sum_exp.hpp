@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// log(sum exp x) without overflow: the state is (m, s), the largest x and the sum of exp(x - m), so every exponent is
+// <= 0. The larger m wins; new information changes the meaning of the other sum, and exp(m_low - m_high) corrects it
+// (online softmax: Milakov and Gimelshein 2018). At equal m, both infinite too, the factor is 1; never inf - inf.
+// Level: element; `rescale` is the one definition of the merge, here and in softmax_mean. Commutes bitwise.
+#pragma once
+
+#include <concepts>
+
+#include "regroup/monoids/arithmetic.hpp"
+
+namespace regroup {
+
+/// How two states with maxima m_left and m_right merge: the maximum of both (NaN wins), and what corrects the sums of
+/// the lower side. `merge(left, right)` = fma(low, factor, high) for every sum the states carry: s, or an element of O.
+template <std::floating_point Real>
+struct rescale {
+  Real m;
+  Real factor;  ///< exp(m_low - m_high); 1 where they are equal; NaN where one is
+  bool right_is_higher;
+
+  constexpr rescale(Real m_left, Real m_right)
+      : m(math::max(m_left, m_right)), factor(Real{1}), right_is_higher(m_left < m_right) {
+    const Real decay = math::exp(-math::abs(m_left - m_right));
+    factor = math::select(m_left == m_right, Real{1}, decay);
+  }
+
+  constexpr Real operator()(Real left, Real right) const {
+    const Real low = math::select(right_is_higher, left, right);
+    const Real high = math::select(right_is_higher, right, left);
+    return math::fma(low, factor, high);
+  }
+};
+
+/// The weight of x in a tile whose maximum is m: exp(x - m), 0 for the identity's -inf, 1 at the maximum itself.
+template <std::floating_point Real>
+struct softmax_weight {
+  Real m;
+  template <class X>
+  constexpr Real operator()(const X& element) const {
+    const Real x = static_cast<Real>(element);
+    const Real decay = math::exp(x - m);
+    const Real present = math::select(x == m, Real{1}, decay);
+    return math::select(x == detail::least<Real>, Real{0}, present);
+  }
+};
+
+/// log(sum exp x) of elements converted to Real, natural logarithm: -inf for nothing or all -inf, +inf where one is,
+/// NaN in, NaN out. State (m, s) with identity (-inf, 0); NaN is NaN in both. A tile is lifted at once: its maximum,
+/// then plus's fold over the weights. rel(s) <= u (ln n + c r + h): numerics in the project's documents; one exp a
+/// combine.
+template <std::floating_point Real>
+struct log_sum_exp {
+  struct state {
+    Real m;
+    Real s;
+  };
+  static constexpr bool is_commutative = true;
+  constexpr state identity() const { return {detail::least<Real>, 0}; }
+  template <class X>
+  requires std::convertible_to<X, Real>
+  constexpr state lift(const X& element) const {
+    const Real x = static_cast<Real>(element) + Real{0};
+    const Real one = math::select(x == x, Real{1}, x);
+    return {x, math::select(x == detail::least<Real>, Real{0}, one)};
+  }
+  constexpr state operator()(state a, state b) const {
+    const rescale<Real> merge{a.m, b.m};
+    return {merge.m, merge(a.s, b.s)};
+  }
+  constexpr Real lower(state s) const {
+    const bool infinite = s.m == detail::least<Real> || s.m == detail::greatest<Real>;
+    return math::select(infinite, s.m, s.m + math::log(s.s));
+  }
+  template <class Tile>
+  constexpr state lift_tile(const Tile& tile) const {
+    const Real m = tile.fold(maximum<Real>{}) + Real{0};
+    return {m, plus<Real>{}.lower(tile.fold(plus<Real>{}, softmax_weight<Real>{m}))};
+  }
+};
+
+}  // namespace regroup

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verb reduce: of a range, of the rows or any axes of a view, of segments, and by key. The executor comes first, then
+// inputs, outputs, the monoid, and a projection as in std::ranges. Every source is folded in the contract's order
+// (executor.hpp), alone or among others, so a row has the same bits in any batch.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "regroup/executor.hpp"
+
+namespace regroup {
+
+namespace verbs {
+
+/// A place for one answer a row: a function of (row, answer), or a view, span or container of `count` answers in C order,
+/// which must not share memory with the input.
+template <class Input, class Out>
+auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
+  if constexpr (requires { view(out); }) {
+    const auto v = view(out);
+    if constexpr (requires { view(in); }) require_apart(view(in), v, false);
+    if (v.size() != count) {
+      throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
+                  to_string(v.extents()));
+    }
+    return [v]<class Answer>(index row, Answer&& answer) {
+      using place = std::remove_cvref_t<decltype(*v.data())>;
+      v.data()[offset_of(row, v.extents(), v.strides())] = static_cast<place>(std::forward<Answer>(answer));
+    };
+  } else {
+    return [&out]<class Answer>(index row, Answer&& answer) { out(row, std::forward<Answer>(answer)); };
+  }
+}
+
+/// Folds every source of a batch and puts the answers out.
+template <executor Executor, class Batch, class M, class Projection, class Put>
+void fold(const Executor& ex, const Batch& b, const M& m, const Projection& projection, const Put& put) {
+  const projected_batch<Batch, Projection> seen{b, projection};
+  require_monoid<M, element_of<decltype(seen[0])>>();
+  ex.fold(seen, m, [&](index row, const state_of<M>& s) { put(row, regroup::lower(m, s)); });
+}
+
+}  // namespace verbs
+
+/// Reduces a range, or a view of any rank in C order, with `m`: lower(x_0 + x_1 + ... ), and lower(identity) of nothing.
+/// O(n) work, O(log n) states; no allocation where elements are contiguous and fewer than a tile (4096).
+template <executor Executor, class Range, class M, class Projection = std::identity>
+auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& projection = {}) {
+  std::optional<answer_of<M>> answer;
+  const auto put = [&](index, answer_of<M> a) { answer.emplace(std::move(a)); };
+  if constexpr (requires { xs.extents(); xs.strides(); xs.data(); }) {
+    with_slices(view(xs), xs.rank(), [&](const auto& all) { verbs::fold(ex, all, m, projection, put); });
+  } else {
+    verbs::fold(ex, single{as_source(xs)}, m, projection, put);
+  }
+  return *std::move(answer);
+}
+
+/// Reduces each row (the last axis) of a view of rank 1 or more. `out` holds one answer a row, in C order of the other
+/// axes, or is a function of (row, answer) that is called once a row, from any thread. Throws shape_error.
+template <executor Executor, class View, class Out, class M, class Projection = std::identity>
+void reduce_rows(const Executor& ex, const View& x, Out&& out, const M& m, const Projection& projection = {}) {
+  const auto batch = rows(view(x));
+  verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
+}
+
+/// Reduces any axes of a view together: positions run in C order of the reduced axes, whatever the strides. Axes may be
+/// negative, counting from the end. `out` as in `reduce_rows`, in C order of the axes that stay. Throws shape_error.
+template <executor Executor, class View, class Out, class M, class Projection = std::identity>
+void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out, const M& m,
+                 const Projection& projection = {}) {
+  const auto turned = axes_last(view(x), axes);
+  with_slices(turned, axes.size(), [&](const auto& batch) {
+    verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
+  });
+}
+
+/// Reduces S segments of a range: segment s is [offsets[s], offsets[s + 1]), and may be empty. Offsets hold S + 1 entries
+/// from 0 to the number of elements and never decrease; otherwise offsets_error.
+template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
+void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& out, const M& m,
+                     const Projection& projection = {}) {
+  const segments batch(as_source(xs), as_source(offsets));
+  verbs::fold(ex, batch, m, projection, verbs::output(xs, out, batch.size()));
+}
+
+/// Reduces each run of consecutive equal keys (==, so a NaN starts a new run). The first key of run r goes to
+/// keys_out[r] and its answer to out[r]; both have room for every run. Returns the number of runs. Throws shape_error
+/// where there are not as many keys as elements, or too little room for the runs.
+template <executor Executor, class Keys, class Range, class KeysOut, class Out, class M,
+          class Projection = std::identity>
+index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysOut&& keys_out, Out&& out, const M& m,
+                    const Projection& projection = {}) {
+  const auto key = as_source(keys);
+  const auto elements = as_source(xs);
+  if (key.size() != elements.size()) {
+    throw_shape("reduce_by_key needs one key an element; got " + std::to_string(key.size()) + " keys and " +
+                std::to_string(elements.size()) + " elements");
+  }
+  std::vector<index> offsets;
+  for (index i = 0; i < key.size(); ++i) {
+    if (i == 0 || !(key[i] == key[i - 1])) offsets.push_back(i);
+  }
+  const auto runs = static_cast<index>(offsets.size());
+  offsets.push_back(key.size());
+  const auto room = [&](auto& places) {
+    const auto v = view(places);
+    if (v.rank() != 1 || v.size() < runs) {
+      throw_shape("reduce_by_key found " + std::to_string(runs) + " runs; the output has shape " +
+                  to_string(v.extents()));
+    }
+    return view(v.data(), {runs}, v.strides());
+  };
+  const auto first_keys = room(keys_out);
+  const auto answers = room(out);
+  for (index r = 0; r < runs; ++r) first_keys(r) = key[offsets[static_cast<std::size_t>(r)]];
+  reduce_segments(ex, xs, offsets, answers, m, projection);
+  return runs;
+}
+
+}  // namespace regroup

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verb scan: every prefix of a range, of the rows or one axis of a view, or of segments. The first k results are the
+// scan of the first k elements, bitwise; the last equals reduce bitwise for exact monoids, within the bound otherwise.
+// Exclusive: lower(identity), then the inclusive results but the last. The output may be exactly the input.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "regroup/executor.hpp"
+
+namespace regroup {
+
+namespace verbs {
+
+template <executor Executor, class Batch, class OutBatch, class M, class Projection>
+void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, scan_kind kind,
+          const Projection& projection) {
+  const projected_batch<Batch, Projection> seen{in, projection};
+  require_monoid<M, element_of<decltype(seen[0])>>();
+  ex.scan(seen, m, kind, [&](index row, index i, const state_of<M>& s) {
+    auto& place = out[row][i];
+    place = static_cast<std::remove_reference_t<decltype(place)>>(regroup::lower(m, s));
+  });
+}
+
+template <class In, class Out>
+void require_same_length(const In& in, const Out& out) {
+  if (in.size() != out.size()) {
+    throw_shape("a scan needs one place an element; got " + std::to_string(in.size()) + " elements and " +
+                std::to_string(out.size()) + " places");
+  }
+}
+
+/// In and out of a scan along a range: views may be the same, anything else must be apart.
+template <class Range, class Out>
+void require_scannable(const Range& x, const Out& y) {
+  require_same_length(as_source(x), as_source(y));
+  if constexpr (requires { view(x); }) require_apart(view(x), view(y), true);
+}
+
+template <executor Executor, class Range, class Out, class M, class Projection>
+void scan_range(const Executor& ex, const Range& x, Out& y, const M& m, scan_kind kind, const Projection& projection) {
+  const auto out = view(y);
+  require_scannable(x, out);
+  verbs::scan(ex, single{as_source(x)}, single{as_source(out)}, m, kind, projection);
+}
+
+template <executor Executor, class View, class Out, class M, class Projection>
+void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m, scan_kind kind,
+               const Projection& projection) {
+  const auto in = view(x);
+  const auto out = view(y);
+  if (in.extents() != out.extents()) {
+    throw_shape("a scan's output has the shape of its input, " + to_string(in.extents()) + "; got " +
+                to_string(out.extents()));
+  }
+  require_apart(in, out, true);
+  verbs::scan(ex, rows(axes_last(in, {axis})), rows(axes_last(out, {axis})), m, kind, projection);
+}
+
+template <executor Executor, class Range, class Offsets, class Out, class M, class Projection>
+void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out& y, const M& m, scan_kind kind,
+                   const Projection& projection) {
+  const auto out = view(y);
+  require_scannable(xs, out);
+  const segments in(as_source(xs), as_source(offsets));
+  verbs::scan(ex, in, segments(as_source(out), as_source(offsets)), m, kind, projection);
+}
+
+}  // namespace verbs
+
+/// y[i] = lower(x_0 + ... + x_i) along a range. Throws shape_error where lengths differ, overlap_error where y shares
+/// memory with x without being x. Two passes over x with more than one thread, one with one; memory O(n / 4096).
+template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
+void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
+  verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);
+}
+/// y[0] = lower(identity), y[i] = lower(x_0 + ... + x_{i-1}). Otherwise as `inclusive_scan`.
+template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
+void exclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
+  verbs::scan_range(ex, x, y, m, scan_kind::exclusive, projection);
+}
+
+/// The scan along one axis of a view, each line of it alone; y has the shape of x. Axes may be negative.
+template <executor Executor, class View, class Out, class M, class Projection = std::identity>
+void inclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
+                         const Projection& projection = {}) {
+  verbs::scan_axis(ex, x, axis, y, m, scan_kind::inclusive, projection);
+}
+template <executor Executor, class View, class Out, class M, class Projection = std::identity>
+void exclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
+                         const Projection& projection = {}) {
+  verbs::scan_axis(ex, x, axis, y, m, scan_kind::exclusive, projection);
+}
+
+/// The scan along the last axis.
+template <executor Executor, class View, class Out, class M, class Projection = std::identity>
+void inclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m, const Projection& projection = {}) {
+  verbs::scan_axis(ex, x, -1, y, m, scan_kind::inclusive, projection);
+}
+template <executor Executor, class View, class Out, class M, class Projection = std::identity>
+void exclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m, const Projection& projection = {}) {
+  verbs::scan_axis(ex, x, -1, y, m, scan_kind::exclusive, projection);
+}
+
+/// The scan of each segment alone; offsets as in `reduce_segments`.
+template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
+void inclusive_scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& y, const M& m,
+                             const Projection& projection = {}) {
+  verbs::scan_segments(ex, xs, offsets, y, m, scan_kind::inclusive, projection);
+}
+template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
+void exclusive_scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& y, const M& m,
+                             const Projection& projection = {}) {
+  verbs::scan_segments(ex, xs, offsets, y, m, scan_kind::exclusive, projection);
+}
+
+}  // namespace regroup

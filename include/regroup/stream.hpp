@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+// A reduction whose elements arrive in pieces: the accumulator keeps a forest of whole tiles and the ragged ends, so
+// pushing any pieces, and merging accumulators of adjacent positions, gives the bits of one reduce over everything.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "regroup/executor.hpp"
+#include "regroup/host/lanes.hpp"
+
+namespace regroup {
+
+namespace streams {
+
+template <class M>
+struct lifted_element {
+  using type = state_of<M>;
+};
+template <class M, class C, class X>
+X parameter_of(state_of<M> (C::*)(X) const);
+template <class M>
+  requires requires { parameter_of<M>(&M::lift); }
+struct lifted_element<M> {
+  using type = std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>;
+};
+
+/// Bytes out: a flat, native-endian record.
+class writer {
+ public:
+  template <class T>
+  void put(const T& value) {
+    const auto* const first = reinterpret_cast<const std::byte*>(&value);
+    bytes_.insert(bytes_.end(), first, first + sizeof(T));
+  }
+  template <class T>
+  void put_all(const std::vector<T>& values) {
+    put(static_cast<std::uint64_t>(values.size()));
+    for (const T& value : values) put(value);
+  }
+  /// Everything put, then its checksum.
+  std::vector<std::byte> finish() &&;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Bytes in: throws format_error where they end early or do not carry their checksum.
+class reader {
+ public:
+  explicit reader(std::span<const std::byte> bytes);
+  template <class T>
+  T take() {
+    T value;
+    take_bytes(&value, sizeof(T));
+    return value;
+  }
+  template <class T>
+  std::vector<T> take_all() {
+    const auto count = take<std::uint64_t>();
+    require(count <= left() / sizeof(T), "a saved list is longer than the bytes that hold it");
+    std::vector<T> values;
+    for (std::uint64_t i = 0; i < count; ++i) values.push_back(take<T>());
+    return values;
+  }
+  static void require(bool holds, const char* what);
+  [[nodiscard]] std::size_t left() const noexcept { return bytes_.size(); }
+
+ private:
+  void take_bytes(void* to, std::size_t count);
+  std::span<const std::byte> bytes_;
+};
+
+inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
+
+}  // namespace streams
+
+/// The element type an accumulator keeps by default: what `M::lift` takes, or the state where elements convert to it.
+template <class M>
+using lifted_element = typename streams::lifted_element<M>::type;
+
+/// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. For a monoid whose `lift`
+/// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements.
+template <class M, class X = lifted_element<M>>
+class accumulator {
+ public:
+  using state = state_of<M>;
+
+  /// Begins at position `first_position` (>= 0) of the whole; positions before it are absent.
+  explicit accumulator(M m, index first_position = 0) : m_(std::move(m)), first_(first_position), next_(first_position) {
+    require_monoid<M, X>();
+    if (first_position < 0) {
+      throw_argument("an accumulator's first position must be 0 or more; got " + std::to_string(first_position));
+    }
+  }
+
+  /// Adds the elements of a range after those that came before. O(n).
+  template <class Range>
+  void push(const Range& range) {
+    push_source(as_source(range), [&](const auto& s, index at, index count) {
+      whole_.append(m_, shifted(s, at, count));
+    });
+  }
+  /// The same with the whole tiles folded by an executor's threads; the same bits.
+  template <executor Executor, class Range>
+  void push(const Executor& ex, const Range& range) {
+    push_source(as_source(range), [&](const auto& s, index at, index count) {
+      std::vector<forest<state>> leaves(static_cast<std::size_t>(count));
+      ex.for_each(count, static_cast<double>(tile_elements), [&](index t) {
+        leaves[static_cast<std::size_t>(t)] = shifted(s, at + t * tile_elements, 1, next_ / tile_elements + t);
+      });
+      for (auto& leaf : leaves) whole_.append(m_, std::move(leaf));
+    });
+  }
+  void push_one(const X& x) { push(std::span(&x, 1)); }
+
+  /// Adds another accumulator. Its exact continuation (other.first_position() == next_position()) merges bitwise, at any
+  /// position; an empty one changes nothing; any other is combined on the right as a state, within the error bound, and
+  /// later pushes fold from position 0 and combine on the right of that.
+  void merge(const accumulator& other) {
+    if (other.is_empty()) return;
+    if (other.first_ == next_ && !other.base_) {
+      push(other.left_);
+      if (other.next_ > next_) {
+        whole_.append(m_, other.whole_);
+        right_ = other.right_;
+        next_ = other.next_;
+      }
+      return;
+    }
+    accumulator joined(m_);
+    joined.base_ = is_empty() ? other.current() : m_(current(), other.current());
+    joined.count_ = size() + other.size();
+    *this = std::move(joined);
+  }
+
+  /// The answer so far; lower(identity) of nothing.
+  [[nodiscard]] auto value() const { return regroup::lower(m_, current()); }
+  /// The state so far.
+  [[nodiscard]] state current() const {
+    forest<state> all;
+    if (!left_.empty()) {
+      all.push(m_, {0, first_ / tile_elements, leaf(left_, first_ % tile_elements)});
+    }
+    all.append(m_, whole_);
+    if (!right_.empty()) all.push(m_, {0, next_ / tile_elements, leaf(right_, 0)});
+    std::optional<state> s = all.value(m_);
+    if (!s) return base_ ? *base_ : m_.identity();
+    return base_ ? m_(*base_, *std::move(s)) : *std::move(s);
+  }
+
+  /// The number of elements pushed and merged.
+  [[nodiscard]] index size() const noexcept { return count_ + (next_ - first_); }
+  [[nodiscard]] index first_position() const noexcept { return first_; }
+  [[nodiscard]] index next_position() const noexcept { return next_; }
+
+  /// Everything as bytes, with the order version and a checksum. For trivially copyable states and elements; readable on
+  /// machines of the same byte order. Not the monoid's parameters: load with an equal one.
+  [[nodiscard]] std::vector<std::byte> save() const {
+    require_saveable();
+    streams::writer out;
+    out.put(streams::magic);
+    out.put(order_version);
+    out.put(static_cast<std::uint32_t>(sizeof(state)));
+    out.put(static_cast<std::uint32_t>(sizeof(X)));
+    out.put(first_);
+    out.put(next_);
+    out.put(count_);
+    out.put_all(left_);
+    out.put_all(right_);
+    out.put(static_cast<std::uint64_t>(whole_.nodes().size()));
+    for (const node<state>& n : whole_.nodes()) {
+      out.put(static_cast<std::int64_t>(n.level));
+      out.put(n.position);
+      out.put(n.state);
+    }
+    out.put_all(base_ ? std::vector<state>{*base_} : std::vector<state>{});
+    return std::move(out).finish();
+  }
+  /// What `save` wrote. Throws format_error for bytes that are damaged, of another order version or of other types.
+  static accumulator load(M m, std::span<const std::byte> bytes) {
+    require_saveable();
+    using streams::reader;
+    reader in(bytes);
+    reader::require(in.take<std::uint64_t>() == streams::magic, "these bytes do not begin as a saved accumulator");
+    reader::require(in.take<std::uint32_t>() == order_version,
+                    "this accumulator was saved by another version of the order of combination; its bits would not match");
+    reader::require(in.take<std::uint32_t>() == sizeof(state) && in.take<std::uint32_t>() == sizeof(X),
+                    "this accumulator was saved with other state or element types");
+    accumulator a(std::move(m));
+    a.first_ = in.take<index>();
+    a.next_ = in.take<index>();
+    a.count_ = in.take<index>();
+    a.left_ = in.take_all<X>();
+    a.right_ = in.take_all<X>();
+    const auto nodes = in.take<std::uint64_t>();
+    index covered = -1;
+    for (std::uint64_t i = 0; i < nodes; ++i) {
+      const auto level = in.take<std::int64_t>();
+      const auto position = in.take<index>();
+      reader::require(0 <= level && level < 51 && 0 <= position && position < (index{1} << (51 - level)) &&
+                          (covered < 0 || position << level == covered),
+                      "the nodes of a saved accumulator are out of order");
+      covered = (position + 1) << level;
+      a.whole_.push(a.m_, {static_cast<int>(level), position, in.take<state>()});
+    }
+    const auto base = in.take_all<state>();
+    reader::require(base.size() <= 1 && in.left() == 0, "a saved accumulator holds more than it should");
+    if (!base.empty()) a.base_ = base.front();
+    reader::require(a.is_consistent(), "the positions of a saved accumulator do not fit together");
+    return a;
+  }
+
+ private:
+  static constexpr void require_saveable() {
+    static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_copyable_v<X>,
+                  "regroup: only accumulators with trivially copyable states and elements can be saved");
+  }
+  [[nodiscard]] bool is_empty() const noexcept { return next_ == first_ && !base_; }
+  /// The end of the tile in which the first position stands, if it stands inside one.
+  [[nodiscard]] index left_end() const noexcept {
+    return (first_ + tile_elements - 1) / tile_elements * tile_elements;
+  }
+  [[nodiscard]] bool is_consistent() const {
+    if (first_ < 0 || next_ < first_ || count_ < 0) return false;
+    const index left = std::min(left_end(), next_) - first_;
+    const index after = next_ - first_ - left;
+    const auto& nodes = whole_.nodes();
+    const index begin = nodes.empty() ? 0 : nodes.front().position << nodes.front().level;
+    const index end = nodes.empty() ? 0 : (nodes.back().position + 1) << nodes.back().level;
+    return static_cast<index>(left_.size()) == left && static_cast<index>(right_.size()) == after % tile_elements &&
+           end - begin == after / tile_elements && (nodes.empty() || begin == left_end() / tile_elements);
+  }
+  [[nodiscard]] state leaf(const std::vector<X>& elements, index offset) const {
+    return host::leaf_of(m_, elements.data(), static_cast<index>(elements.size()), offset);
+  }
+  /// The forest of `count` whole tiles that begin at element `at` of a source and at tile `tile` of the whole.
+  template <class Source>
+  [[nodiscard]] forest<state> shifted(const Source& s, index at, index count, index tile) const {
+    forest<state> nodes;
+    for (index t = 0; t < count; ++t) {
+      host::with_contiguous(s, at + t * tile_elements, tile_elements, [&](const auto* data) {
+        nodes.push(m_, {0, tile + t, host::leaf_of(m_, data, tile_elements)});
+      });
+    }
+    return nodes;
+  }
+  template <class Source>
+  [[nodiscard]] forest<state> shifted(const Source& s, index at, index count) const {
+    return shifted(s, at, count, next_ / tile_elements);
+  }
+  /// Elements go to the ragged ends; whole tiles in between to add_tiles(source, first element, number of tiles).
+  template <class Source, class AddTiles>
+  void push_source(const Source& s, const AddTiles& add_tiles) {
+    const index n = s.size();
+    for (index i = 0; i < n;) {
+      if (next_ >= left_end() && right_.empty() && n - i >= tile_elements) {
+        const index tiles = (n - i) / tile_elements;
+        add_tiles(s, i, tiles);
+        i += tiles * tile_elements;
+        next_ += tiles * tile_elements;
+        continue;
+      }
+      (next_ < left_end() ? left_ : right_).push_back(static_cast<X>(widen(s[i++])));
+      ++next_;
+      if (static_cast<index>(right_.size()) == tile_elements) {
+        whole_.push(m_, {0, next_ / tile_elements - 1, leaf(right_, 0)});
+        right_.clear();
+      }
+    }
+  }
+
+  M m_;
+  index first_;
+  index next_;
+  index count_ = 0;           // elements inside base_
+  std::optional<state> base_;  // what inexact merges left, to the left of everything else
+  std::vector<X> left_;       // raw elements up to the first tile boundary, where first_ is not on one
+  forest<state> whole_;
+  std::vector<X> right_;      // raw elements of the open tile
+};
+
+template <class M>
+accumulator(M) -> accumulator<M>;
+template <class M>
+accumulator(M, index) -> accumulator<M>;
+
+}  // namespace regroup

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where elements are: a `view` is a pointer with run-time extents and strides. It owns and copies nothing.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdlib>
+#include <initializer_list>
+#include <iterator>
+#include <ranges>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "regroup/error.hpp"
+#include "regroup/monoid.hpp"
+
+namespace regroup {
+
+/// NumPy's limit.
+inline constexpr int max_rank = 64;
+
+/// A short list of extents, strides or axes, kept in place.
+class shape {
+ public:
+  constexpr shape() noexcept = default;
+  constexpr shape(std::initializer_list<index> values) {
+    for (const index value : values) push_back(value);
+  }
+  template <std::ranges::input_range R>
+    requires(!std::same_as<std::remove_cvref_t<R>, shape>) && std::convertible_to<std::ranges::range_value_t<R>, index>
+  constexpr explicit shape(const R& values) {
+    for (const auto value : values) push_back(static_cast<index>(value));
+  }
+  constexpr shape(const shape& other) noexcept { *this = other; }
+  constexpr shape& operator=(const shape& other) noexcept {
+    size_ = other.size_;
+    for (std::size_t i = 0; i < size_; ++i) values_[i] = other.values_[i];
+    return *this;
+  }
+
+  constexpr void push_back(index value) {
+    if (size_ == values_.size()) throw_shape("at most " + std::to_string(max_rank) + " axes are supported");
+    values_[size_++] = value;
+  }
+  [[nodiscard]] constexpr int size() const noexcept { return static_cast<int>(size_); }
+  constexpr index& operator[](int axis) noexcept { return values_[static_cast<std::size_t>(axis)]; }
+  constexpr index operator[](int axis) const noexcept { return values_[static_cast<std::size_t>(axis)]; }
+  [[nodiscard]] constexpr index* begin() noexcept { return values_.data(); }
+  [[nodiscard]] constexpr index* end() noexcept { return values_.data() + size_; }
+  [[nodiscard]] constexpr const index* begin() const noexcept { return values_.data(); }
+  [[nodiscard]] constexpr const index* end() const noexcept { return values_.data() + size_; }
+  friend constexpr bool operator==(const shape& a, const shape& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  std::size_t size_ = 0;
+  std::array<index, max_rank> values_;  // only the first size_ are read
+};
+
+/// "(2, 3, 5)", for messages.
+std::string to_string(const shape& s);
+
+/// The strides of a C-order array.
+constexpr shape row_major(const shape& extents) {
+  shape strides = extents;
+  index step = 1;
+  for (int a = extents.size() - 1; a >= 0; --a) {
+    strides[a] = step;
+    step *= std::max<index>(extents[a], 1);
+  }
+  return strides;
+}
+
+template <class V>
+concept mdspan_like = requires(const V& v) {
+  v.data_handle();
+  v.rank();
+  { v.extent(0) } -> std::convertible_to<index>;
+  { v.stride(0) } -> std::convertible_to<index>;
+};
+
+/// A strided array of any rank that somebody else owns: a pointer, extents and strides, both in elements. Strides may be
+/// zero or negative. Built implicitly from containers and spans (rank 1) and from anything mdspan-like.
+template <class T>
+class view {
+ public:
+  using element_type = T;
+
+  constexpr view() noexcept : extents_{0}, strides_{1} {}
+  /// C order.
+  constexpr view(T* data, const shape& extents) : view(data, extents, row_major(extents)) {}
+  constexpr view(T* data, const shape& extents, const shape& strides)
+      : data_(data), extents_(extents), strides_(strides) {
+    if (extents.size() != strides.size()) {
+      throw_shape("a view needs one stride an axis; got extents " + to_string(extents) + " and strides " +
+                  to_string(strides));
+    }
+    for (const index extent : extents) {
+      if (extent < 0) throw_shape("a view's extents cannot be negative; got " + to_string(extents));
+    }
+  }
+  template <std::ranges::contiguous_range R>
+    requires std::convertible_to<std::remove_reference_t<std::ranges::range_reference_t<R>> (*)[], T (*)[]>
+  constexpr view(R&& range)  // NOLINT: implicit on purpose
+      : data_(std::ranges::data(range)), extents_{static_cast<index>(std::ranges::size(range))}, strides_{1} {}
+  template <mdspan_like V>
+  constexpr view(const V& other) : data_(other.data_handle()) {  // NOLINT: implicit on purpose
+    for (std::size_t a = 0; a < other.rank(); ++a) {
+      extents_.push_back(static_cast<index>(other.extent(a)));
+      strides_.push_back(static_cast<index>(other.stride(a)));
+    }
+  }
+  constexpr operator view<const T>() const  // NOLINT: implicit on purpose
+    requires(!std::is_const_v<T>)
+  {
+    return {data_, extents_, strides_};
+  }
+
+  [[nodiscard]] constexpr T* data() const noexcept { return data_; }
+  [[nodiscard]] constexpr int rank() const noexcept { return extents_.size(); }
+  [[nodiscard]] constexpr const shape& extents() const noexcept { return extents_; }
+  [[nodiscard]] constexpr const shape& strides() const noexcept { return strides_; }
+  [[nodiscard]] constexpr index extent(int axis) const noexcept { return extents_[axis]; }
+  [[nodiscard]] constexpr index stride(int axis) const noexcept { return strides_[axis]; }
+  /// The number of elements.
+  [[nodiscard]] constexpr index size() const noexcept {
+    index n = 1;
+    for (const index extent : extents_) n *= extent;
+    return n;
+  }
+
+  template <std::convertible_to<index>... I>
+  constexpr T& operator()(I... i) const noexcept {
+    index offset = 0;
+    int axis = 0;
+    ((offset += static_cast<index>(i) * strides_[axis++]), ...);
+    return data_[offset];
+  }
+  /// The `i`-th subarray along the first axis, one rank lower.
+  [[nodiscard]] constexpr view operator[](index i) const {
+    return {data_ + i * strides_[0], shape(std::span(extents_.begin() + 1, extents_.end())),
+            shape(std::span(strides_.begin() + 1, strides_.end()))};
+  }
+  /// The same elements with their axes in another order: axis `a` of the result is axis `order[a]` of this.
+  [[nodiscard]] constexpr view permuted(const shape& order) const {
+    shape extents;
+    shape strides;
+    for (const index axis : order) {
+      extents.push_back(extents_[static_cast<int>(axis)]);
+      strides.push_back(strides_[static_cast<int>(axis)]);
+    }
+    return {data_, extents, strides};
+  }
+
+ private:
+  T* data_ = nullptr;
+  shape extents_;
+  shape strides_;
+};
+
+template <std::ranges::contiguous_range R>
+view(R&& range) -> view<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+template <mdspan_like V>
+view(const V& other) -> view<typename V::element_type>;
+
+/// The offset of position `i`, counted in C order through `extents`.
+constexpr index offset_of(index i, const shape& extents, const shape& strides) noexcept {
+  index offset = 0;
+  for (int a = extents.size() - 1; a > 0; --a) {
+    offset += (i % extents[a]) * strides[a];
+    i /= extents[a];
+  }
+  return extents.size() == 0 ? 0 : offset + i * strides[0];
+}
+
+/// The same view with axes of extent one dropped and neighbouring axes joined where one stride reaches both.
+template <class T>
+constexpr view<T> coalesced(const view<T>& v) {
+  shape extents;
+  shape strides;
+  for (int a = 0; a < v.rank(); ++a) {
+    if (v.extent(a) == 1) continue;
+    const int last = extents.size() - 1;
+    if (last >= 0 && strides[last] == v.stride(a) * v.extent(a)) {
+      extents[last] *= v.extent(a);
+      strides[last] = v.stride(a);
+    } else {
+      extents.push_back(v.extent(a));
+      strides.push_back(v.stride(a));
+    }
+  }
+  return {v.data(), extents, strides};
+}
+
+/// A view whose reduced axes stand last, in order. Axes count from the end where negative.
+template <class T>
+view<T> axes_last(const view<T>& x, const shape& axes) {
+  std::vector<bool> is_reduced(static_cast<std::size_t>(x.rank()), false);
+  for (index a : axes) {
+    const index axis = a < 0 ? a + x.rank() : a;
+    if (axis < 0 || axis >= x.rank()) {
+      throw_shape("axis " + std::to_string(a) + " does not exist in shape " + to_string(x.extents()));
+    }
+    if (is_reduced[static_cast<std::size_t>(axis)]) throw_shape("axis " + std::to_string(a) + " is named twice");
+    is_reduced[static_cast<std::size_t>(axis)] = true;
+  }
+  shape order;
+  for (const bool reduced : {false, true}) {
+    for (int a = 0; a < x.rank(); ++a) {
+      if (is_reduced[static_cast<std::size_t>(a)] == reduced) order.push_back(a);
+    }
+  }
+  return x.permuted(order);
+}
+
+/// The first and one past the last element that a view reaches in memory, in bytes.
+template <class T>
+std::pair<const std::byte*, const std::byte*> memory_of(const view<T>& v) {
+  index low = 0;
+  index high = 1;
+  for (int a = 0; a < v.rank(); ++a) {
+    const index reach = (v.extent(a) - 1) * v.stride(a);
+    (reach < 0 ? low : high) += reach;
+  }
+  if (v.size() == 0) high = low;
+  const auto* const first = reinterpret_cast<const std::byte*>(v.data());
+  constexpr auto bytes = static_cast<index>(sizeof(T));
+  return {first + low * bytes, first + high * bytes};
+}
+
+/// Whether two elements of an array with these axes, outermost stride first, lie `distance` elements apart.
+inline bool reaches(index distance, const shape& extents, const shape& strides, int axis) {
+  if (axis == extents.size()) return distance == 0;
+  const index stride = strides[axis] < 0 ? -strides[axis] : strides[axis];
+  if (stride == 0) return reaches(distance, extents, strides, axis + 1);
+  const index steps = distance / stride;
+  for (index k = steps - 1; k <= steps + 1; ++k) {
+    if (-extents[axis] < k && k < extents[axis] && reaches(distance - k * stride, extents, strides, axis + 1)) return true;
+  }
+  return false;
+}
+
+/// Refuses an output that shares elements with an input unless it is that very input, element for element.
+template <class T, class U>
+void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed) {
+  const auto a = memory_of(in);
+  const auto b = memory_of(out);
+  if (a.second <= b.first || b.second <= a.first) return;
+  if constexpr (sizeof(T) == sizeof(U)) {
+    if (in.extents() == out.extents() && in.strides() == out.strides()) {
+      const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());
+      if (apart == 0 && in_place_allowed) return;
+      auto one = coalesced(view<const T>(in));
+      shape order;
+      for (int axis = 0; axis < one.rank(); ++axis) order.push_back(axis);
+      const auto longer = [&](index x, index y) {
+        const auto step = [&](index axis) { return std::abs(one.stride(static_cast<int>(axis))); };
+        return step(x) > step(y);
+      };
+      std::sort(order.begin(), order.end(), longer);
+      one = one.permuted(order);
+      constexpr auto bytes = static_cast<index>(sizeof(T));
+      if (apart % bytes == 0 && !reaches(apart / bytes, one.extents(), one.strides(), 0)) return;
+    }
+  }
+  throw_overlap(std::string("the output overlaps the input; give it memory of its own") +
+                (in_place_allowed ? ", or exactly the input's" : ""));
+}
+
+}  // namespace regroup

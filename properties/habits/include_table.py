@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Who may include whom. A file may include what its row names and whatever those rows may include in turn; a new edge is
+a decision, taken by editing the table. Also: no macros in public headers, nothing includes src/, tests, benchmarks and
+examples use public headers only, and the attention state can be taken away alone."""
+import pathlib
+import re
+import sys
+
+TABLE = {
+    "float16": (),
+    "math": (),
+    "error": (),
+    "monoid": ("float16",),
+    "view": ("error", "monoid"),  # for `index`
+    "source": ("view",),
+    "executor": ("source",),
+    "monoids": ("monoid", "math"),
+    "host": ("executor",),
+    "reduce": ("executor",),
+    "scan": ("executor",),
+    "stream": ("executor", "host"),
+    "laws": ("monoid",),
+    "check_laws": ("laws", "reduce", "scan", "stream", "host"),
+    "algorithms": ("reduce", "scan", "monoids", "math", "host"),
+    "regroup": ("algorithms", "laws", "stream"),
+}
+ALONE = "monoids/softmax_mean.hpp"  # reaches nothing but these rows and the standard library
+ALONE_REACHES = {"monoids", "monoid", "math", "float16"}
+
+root = pathlib.Path(__file__).resolve().parents[2]
+public = root / "include/regroup"
+faults = []
+
+
+def row(path):
+    """The table's row of a public header: its folder, or its own name."""
+    return path.split("/")[0].removesuffix(".hpp")
+
+
+def reachable(name):
+    return {name}.union(*(reachable(other) for other in TABLE[name])) if name in TABLE else set()
+
+
+def includes(file):
+    """Pairs (line number, what is included) of a file."""
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if found:
+            yield number, found[1]
+
+
+def ours(file, name):
+    """The path below include/regroup of what `file` includes as `name`, or None where it is not ours."""
+    if name.startswith("regroup/"):
+        return name.removeprefix("regroup/")
+    beside = (file.parent / name).resolve()
+    return str(beside.relative_to(public)) if beside.is_relative_to(public) and beside.exists() else None
+
+
+headers = sorted(public.rglob("*.hpp"))
+for file in headers:
+    path = str(file.relative_to(public))
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
+        if re.match(r"\s*#\s*define\b", line):
+            faults.append(f"include/regroup/{path}:{number}: a macro in a public header")
+    if row(path) not in TABLE:
+        faults.append(f"include/regroup/{path}: the table has no row {row(path)}")
+    for number, name in includes(file):
+        target = ours(file, name)
+        if target and row(target) not in reachable(row(path)):
+            faults.append(f"include/regroup/{path}:{number}: {row(path)} may not include {target}")
+        if name.endswith(".cuh"):
+            faults.append(f"include/regroup/{path}:{number}: a .hpp never includes a .cuh")
+
+for folder in ("include", "properties", "bench", "examples"):
+    for file in sorted((root / folder).rglob("*.[ch]pp")):
+        inside = file.relative_to(root)
+        for number, name in includes(file):
+            beside = (file.parent / name).resolve()
+            if re.search(r"(^|/)src/", name) or (beside.exists() and beside.is_relative_to(root / "src")):
+                faults.append(f"{inside}:{number}: nothing includes src/ ({name})")
+
+seen, open_files = set(), [ALONE]
+while open_files:
+    path = open_files.pop()
+    if path in seen or not (public / path).exists():
+        continue
+    seen.add(path)
+    if row(path) not in ALONE_REACHES:
+        faults.append(f"{ALONE} reaches {path}")
+    for _, name in includes(public / path):
+        target = ours(public / path, name)
+        if target:
+            open_files.append(target)
+        elif "/" in name or name.endswith((".h", ".hpp")):
+            faults.append(f"{ALONE} reaches <{name}> by way of {path}")
+
+print(f"{len(headers)} public headers, {len(faults)} faults", *faults, sep="\n")
+sys.exit(bool(faults))

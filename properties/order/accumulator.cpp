@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// A stream has the bits of the batch, however it is cut, from any first position: positions before it are absent.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "recorder.hpp"
+#include "regroup/stream.hpp"
+
+namespace {
+
+const std::vector<std::int64_t> first_positions = {0, 1, 31, 32, 127, 128, 2048, 4095, 4096, 4097, 12'345, 65'536, 99'999};
+
+/// Pushes xs in pieces of random lengths, some empty, by the three ways of pushing.
+template <class Accumulator>
+void push_randomly(Accumulator& acc, const std::vector<order::word>& xs, order::dice& random) {
+  std::size_t done = 0;
+  const std::int64_t longest = std::vector<std::int64_t>{3, 40, 700, 20'000}[static_cast<std::size_t>(random(0, 3))];
+  while (done < xs.size()) {
+    const auto left = static_cast<std::int64_t>(xs.size() - done);
+    const auto n = static_cast<std::size_t>(std::min(left, random(0, longest)));
+    const std::span<const order::word> piece(xs.data() + done, n);
+    switch (random(0, 3)) {
+      case 0: acc.push(piece); break;
+      case 1: acc.push(regroup::par.with_threads(3), piece); break;
+      case 2: acc.push(std::deque<order::word>(piece.begin(), piece.end())); break;
+      default:
+        for (const auto x : piece) acc.push_one(x);
+    }
+    done += n;
+  }
+}
+
+template <order::rule Rule, class State = order::word>
+void every_cut() {
+  order::dice random(21);
+  for (const auto first : first_positions) {
+    for (const std::int64_t n : {0, 1, 31, 130, 1000, 4095, 4096, 8193, 30'000}) {
+      if (order::small() && n > 5000) continue;
+      const auto xs = order::elements(n);
+      const order::word tree = order::expected<Rule>(xs, first);
+      for (int repeat = 0; repeat < 2; ++repeat) {
+        regroup::accumulator acc{order::hashed<Rule, State>{}, first};
+        push_randomly(acc, xs, random);
+        ASSERT_EQ(acc.value(), tree) << "from " << first << ", n = " << n;
+        ASSERT_EQ(order::tree_of(acc.state()), tree) << "from " << first << ", n = " << n;
+        ASSERT_EQ(acc.size(), n);
+        ASSERT_EQ(acc.first_position(), first);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST(accumulator, contiguous_pieces) { every_cut<order::rule::pieces>(); }
+TEST(accumulator, pieces_of_opaque) { every_cut<order::rule::pieces, order::opaque>(); }
+TEST(accumulator, striped_lanes) { every_cut<order::rule::striped>(); }
+TEST(accumulator, striped_aggregates) { every_cut<order::rule::striped, order::aggregate>(); }
+TEST(accumulator, tile_lift) { every_cut<order::rule::tile>(); }
+TEST(accumulator, striped_tile_lift) { every_cut<order::rule::striped_tile>(); }
+
+TEST(accumulator, every_short_length_from_every_edge) {
+  for (const std::int64_t first : {0, 1, 30, 127, 4000}) {
+    regroup::accumulator pieces{order::hashed<order::rule::pieces>{}, first};
+    regroup::accumulator striped{order::hashed<order::rule::striped>{}, first};
+    regroup::accumulator tile{order::hashed<order::rule::tile>{}, first};
+    for (std::int64_t n = 0; n <= 300; ++n) {
+      const auto xs = order::elements(n);
+      ASSERT_EQ(pieces.value(), order::expected<order::rule::pieces>(xs, first)) << first << ", " << n;
+      ASSERT_EQ(striped.value(), order::expected<order::rule::striped>(xs, first)) << first << ", " << n;
+      ASSERT_EQ(tile.value(), order::expected<order::rule::tile>(xs, first)) << first << ", " << n;
+      pieces.push_one(order::element(n));
+      striped.push_one(order::element(n));
+      tile.push_one(order::element(n));
+    }
+  }
+}
+
+TEST(accumulator, a_value_on_the_way_changes_nothing) {
+  const auto xs = order::elements(20'000);
+  regroup::accumulator acc{order::hashed<order::rule::striped>{}, 77};
+  for (std::size_t i = 0; i < xs.size(); i += 613) {
+    const std::vector<order::word> so_far(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(i));
+    ASSERT_EQ(acc.value(), order::expected<order::rule::striped>(so_far, 77)) << i;
+    acc.push(std::span(xs).subspan(i, std::min<std::size_t>(613, xs.size() - i)));
+  }
+  EXPECT_EQ(acc.value(), order::expected<order::rule::striped>(xs, 77));
+}
+
+TEST(accumulator, a_copy_goes_its_own_way) {
+  const auto xs = order::elements(9000);
+  regroup::accumulator acc{order::hashed<order::rule::pieces>{}};
+  acc.push(std::span(xs).first(5000));
+  auto copy = acc;
+  copy.push(std::span(xs).subspan(5000));
+  EXPECT_EQ(acc.value(), order::expected<order::rule::pieces>({xs.begin(), xs.begin() + 5000}));
+  EXPECT_EQ(copy.value(), order::expected<order::rule::pieces>(xs));
+}

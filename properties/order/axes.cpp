@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any axes of views of rank 1 to 5, in C order or not, against a loop over indices.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+#include "recorder.hpp"
+#include "regroup/reduce.hpp"
+
+namespace {
+
+using extents = std::vector<std::int64_t>;
+
+extents strides_of(const extents& e, bool fortran) {
+  extents s(e.size());
+  std::int64_t step = 1;
+  for (std::size_t k = 0; k < e.size(); ++k) {
+    const std::size_t a = fortran ? k : e.size() - 1 - k;
+    s[a] = step;
+    step *= e[a];
+  }
+  return s;
+}
+
+/// All offsets in C order of the chosen axes.
+std::vector<std::int64_t> offsets(const extents& e, const extents& s, const std::vector<bool>& chosen) {
+  std::vector<std::int64_t> found = {0};
+  for (std::size_t a = 0; a < e.size(); ++a) {
+    if (!chosen[a]) continue;
+    std::vector<std::int64_t> deeper;
+    for (const auto base : found) {
+      for (std::int64_t i = 0; i < e[a]; ++i) deeper.push_back(base + i * s[a]);
+    }
+    found = deeper;
+  }
+  return found;
+}
+
+template <order::rule Rule>
+void one(const extents& e, unsigned mask, bool fortran, bool negative) {
+  std::int64_t size = 1;
+  for (const auto extent : e) size *= extent;
+  const auto xs = order::elements(size);
+  const auto s = strides_of(e, fortran);
+  std::vector<bool> inner(e.size());
+  std::vector<std::int64_t> axes;
+  for (std::size_t a = 0; a < e.size(); ++a) {
+    inner[a] = ((mask >> a) & 1u) != 0;
+    if (inner[a]) axes.push_back(static_cast<std::int64_t>(a) - (negative ? static_cast<std::int64_t>(e.size()) : 0));
+  }
+  auto outer = inner;
+  outer.flip();
+  std::vector<order::word> trees;
+  for (const auto base : offsets(e, s, outer)) {
+    std::vector<order::word> row;
+    for (const auto offset : offsets(e, s, inner)) row.push_back(xs[static_cast<std::size_t>(base + offset)]);
+    trees.push_back(order::expected<Rule>(row));
+  }
+  const regroup::view<const order::word> x(xs.data(), regroup::shape(e), regroup::shape(s));
+  order::for_some_executors([&](const auto& ex, const std::string& name) {
+    std::vector<order::word> out(trees.size());
+    regroup::reduce_axes(ex, x, regroup::shape(axes), out, order::hashed<Rule>{});
+    EXPECT_EQ(out, trees) << name << ", shape " << regroup::to_string(x.extents()) << ", axes mask " << mask
+                          << (fortran ? ", Fortran order" : "");
+    if (axes.size() > 1) {
+      std::reverse(axes.begin(), axes.end());
+      std::fill(out.begin(), out.end(), 0);
+      regroup::reduce_axes(ex, x, regroup::shape(axes), out, order::hashed<Rule>{});
+      EXPECT_EQ(out, trees) << "axes in another order";
+    }
+  });
+}
+
+template <order::rule Rule>
+void every_subset(const extents& e) {
+  for (unsigned mask = 1; mask < (1u << e.size()); ++mask) {
+    one<Rule>(e, mask, false, mask % 2 == 0);
+    one<Rule>(e, mask, true, mask % 2 == 1);
+  }
+}
+
+template <order::rule Rule>
+void every_shape() {
+  every_subset<Rule>({300});
+  every_subset<Rule>({70, 129});
+  every_subset<Rule>({5, 131, 40});
+  every_subset<Rule>({3, 5, 7, 11});
+  every_subset<Rule>({4, 1, 33, 2, 9});
+  every_subset<Rule>({3, 0, 4});
+  one<Rule>({3, 5000, 4}, 2, false, false);
+  one<Rule>({90, 3, 95}, 5, false, true);
+}
+
+}  // namespace
+
+TEST(axes, contiguous_pieces) { every_shape<order::rule::pieces>(); }
+TEST(axes, striped_lanes) { every_shape<order::rule::striped>(); }
+TEST(axes, tile_lift) { every_shape<order::rule::tile>(); }
+
+TEST(axes, a_hole_between_rows_and_a_broadcast_axis) {
+  const auto xs = order::elements(10'000);
+  std::vector<order::word> trees;
+  for (std::int64_t j = 0; j < 7; ++j) {
+    std::vector<order::word> row;
+    for (std::int64_t i = 0; i < 90; ++i) {
+      for (int repeat = 0; repeat < 3; ++repeat) row.push_back(xs[static_cast<std::size_t>(100 * i + 2 * j)]);
+    }
+    trees.push_back(order::expected<order::rule::striped>(row));
+  }
+  std::vector<order::word> out(7);
+  regroup::reduce_axes(regroup::par, regroup::view<const order::word>(xs.data(), {90, 7, 3}, {100, 2, 0}),
+                       {0, 2}, out, order::hashed<order::rule::striped>{});
+  EXPECT_EQ(out, trees);
+}

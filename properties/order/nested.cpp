@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A verb inside a verb: the element of an outer fold is the answer of an inner one, on any pair of executors, and
+// several threads may call at once.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cases.hpp"
+#include "recorder.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+
+namespace {
+
+constexpr std::int64_t outer = 300;
+
+std::int64_t inner(std::int64_t i) { return (i * 7919) % 13000; }
+
+std::vector<order::word> inner_trees() {
+  std::vector<order::word> trees;
+  for (std::int64_t i = 0; i < outer; ++i) trees.push_back(order::expected<order::rule::striped>(order::elements(inner(i), i)));
+  return trees;
+}
+
+}  // namespace
+
+TEST(nested, an_element_that_is_a_reduction) {
+  const order::word tree = order::expected<order::rule::pieces>(inner_trees());
+  order::for_some_executors([&](const auto& ex, const std::string& name) {
+    const auto element = [&](regroup::index i) {
+      return regroup::reduce(
+          regroup::par, regroup::generate(inner(i), [i](regroup::index k) { return order::element(i + k); }),
+          order::hashed<order::rule::striped>{});
+    };
+    EXPECT_EQ(regroup::reduce(ex, regroup::generate(outer, element), order::hashed<order::rule::pieces>{}), tree) << name;
+  });
+}
+
+TEST(nested, a_verb_inside_bulk) {
+  const auto trees = inner_trees();
+  std::vector<order::word> found(trees.size());
+  regroup::par.with_threads(3).bulk(outer, [&](regroup::index i) {
+    found[static_cast<std::size_t>(i)] =
+        regroup::reduce(regroup::par.with_threads(2), order::elements(inner(i), i), order::hashed<order::rule::striped>{});
+  });
+  EXPECT_EQ(found, trees);
+}
+
+TEST(nested, bulk_runs_every_number_once) {
+  order::for_each_executor([](const auto& ex, const std::string& name) {
+    for (const std::int64_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> runs(static_cast<std::size_t>(count));
+      ex.bulk(count, [&](regroup::index i) { ++runs[static_cast<std::size_t>(i)]; });
+      for (const auto& r : runs) EXPECT_EQ(r, 1) << name << ", count " << count;
+    }
+  });
+}
+
+TEST(nested, several_threads_at_once) {
+  const auto xs = order::elements(100'001);
+  const order::word tree = order::expected<order::rule::striped>(xs);
+  const auto ys = order::expected_inclusive(xs);
+  std::vector<std::thread> callers;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    callers.emplace_back([&] {
+      for (int repeat = 0; repeat < 5; ++repeat) {
+        if (regroup::reduce(regroup::par, xs, order::hashed<order::rule::striped>{}) != tree) ++wrong;
+        std::vector<order::word> out(xs.size());
+        regroup::inclusive_scan(regroup::par, xs, out, order::hashed<order::rule::striped>{});
+        if (out != ys) ++wrong;
+      }
+    });
+  }
+  for (auto& caller : callers) caller.join();
+  EXPECT_EQ(wrong, 0);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// A saved accumulator goes on as if nothing had happened; damaged bytes and another order version are a format_error.
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <vector>
+
+#include "cases.hpp"
+#include "recorder.hpp"
+#include "regroup/error.hpp"
+#include "regroup/stream.hpp"
+
+namespace {
+
+template <order::rule Rule, class State = order::word>
+using stream = regroup::accumulator<order::hashed<Rule, State>, order::word>;
+
+template <order::rule Rule, class State = order::word>
+void round_trips() {
+  for (const std::int64_t first : {0, 1, 127, 4095, 5000}) {
+    for (const std::int64_t n : {0, 1, 130, 4000, 4096, 9000, 40'000}) {
+      const auto xs = order::elements(n + 6000);
+      stream<Rule, State> acc{{}, first};
+      acc.push(std::span(xs).first(static_cast<std::size_t>(n)));
+      const std::vector<std::byte> bytes = acc.save();
+      auto loaded = stream<Rule, State>::load({}, bytes);
+      ASSERT_EQ(loaded.value(), acc.value());
+      ASSERT_EQ(loaded.size(), n);
+      ASSERT_EQ(loaded.first_position(), first);
+      ASSERT_EQ(loaded.save(), bytes);
+      loaded.push(std::span(xs).subspan(static_cast<std::size_t>(n)));
+      ASSERT_EQ(loaded.value(), order::expected<Rule>(xs, first)) << "from " << first << ", n = " << n;
+    }
+  }
+}
+
+stream<order::rule::striped> some_stream() {
+  stream<order::rule::striped> acc{{}, 4000};
+  acc.push(order::elements(300));
+  return acc;
+}
+
+}  // namespace
+
+TEST(saved, contiguous_pieces) { round_trips<order::rule::pieces>(); }
+TEST(saved, striped_lanes) { round_trips<order::rule::striped>(); }
+TEST(saved, striped_aggregates) { round_trips<order::rule::striped, order::aggregate>(); }
+TEST(saved, tile_lift) { round_trips<order::rule::tile>(); }
+
+TEST(saved, a_loaded_one_merges_as_the_original) {
+  const auto xs = order::elements(20'000);
+  stream<order::rule::striped> left{{}, 10};
+  stream<order::rule::striped> right{{}, 10 + 7001};
+  left.push(std::span(xs).first(7001));
+  right.push(std::span(xs).subspan(7001));
+  auto loaded = stream<order::rule::striped>::load({}, left.save());
+  loaded.merge(stream<order::rule::striped>::load({}, right.save()));
+  EXPECT_EQ(loaded.value(), order::expected<order::rule::striped>(xs, 10));
+}
+
+TEST(saved, after_an_inexact_merge) {
+  stream<order::rule::pieces> a;
+  a.push(order::elements(5000));
+  a.merge(a);
+  auto loaded = stream<order::rule::pieces>::load({}, a.save());
+  EXPECT_EQ(loaded.value(), a.value());
+  a.push(order::elements(5000));
+  loaded.push(order::elements(5000));
+  EXPECT_EQ(loaded.value(), a.value());
+}
+
+TEST(saved, any_changed_byte_is_a_format_error) {
+  const auto bytes = some_stream().save();
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    for (const int change : {1, 0x80, 0xff}) {
+      auto damaged = bytes;
+      damaged[i] ^= static_cast<std::byte>(change);
+      EXPECT_THROW(stream<order::rule::striped>::load({}, damaged), regroup::format_error) << "byte " << i;
+    }
+  }
+}
+
+TEST(saved, any_other_length_is_a_format_error) {
+  auto bytes = some_stream().save();
+  for (std::size_t n = 0; n < bytes.size(); ++n) {
+    EXPECT_THROW(stream<order::rule::striped>::load({}, std::vector<std::byte>(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n))), regroup::format_error) << n;
+  }
+  bytes.push_back(std::byte{0});
+  EXPECT_THROW(stream<order::rule::striped>::load({}, bytes), regroup::format_error);
+}
+
+TEST(saved, bytes_of_another_state_are_a_format_error) {
+  const auto bytes = some_stream().save();
+  using other = stream<order::rule::striped, order::aggregate>;
+  EXPECT_THROW(other::load({}, bytes), regroup::format_error);
+}

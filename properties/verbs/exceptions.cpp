@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a user's operator throws arrives at the caller, from any verb and thread; every state made is destroyed, and the
+// executor works on.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "operators.hpp"
+#include "regroup/regroup.hpp"
+
+namespace {
+
+using verbs::where;
+
+template <class F>
+void with_executors(const F& f) {
+  f(regroup::seq);
+  f(regroup::par);
+  f(regroup::par.with_threads(7));
+}
+
+std::vector<int> with_a_bad_one(std::size_t n, std::size_t bad) {
+  std::vector<int> xs(n, 1);
+  xs[bad] = -1;
+  return xs;
+}
+
+/// Calls all verbs that fold, with n elements of which one is bad; each must throw and leave nothing alive.
+template <class M>
+void every_verb(const M& m, const std::vector<int>& xs) {
+  const auto n = static_cast<std::int64_t>(xs.size());
+  const regroup::view<const int> rows(xs.data(), {n / 10, 10});
+  const regroup::view<const int> long_rows(xs.data(), {2, n / 2});
+  const std::vector<std::int64_t> offsets = {0, 3, n / 3, n / 3, n};
+  const auto refuse = [&](const std::string& verb, const auto& call) {
+    const auto before = verbs::alive.load();
+    EXPECT_THROW(call(), verbs::refused) << verb;
+    EXPECT_EQ(verbs::alive, before) << verb;
+  };
+  with_executors([&](const auto& ex) {
+    std::vector<std::int64_t> out(xs.size());
+    refuse("reduce", [&] { (void)regroup::reduce(ex, xs, m); });
+    refuse("rows", [&] { regroup::reduce_rows(ex, rows, std::span(out).first(xs.size() / 10), m); });
+    refuse("long rows", [&] { regroup::reduce_rows(ex, long_rows, std::span(out).first(2), m); });
+    refuse("axes", [&] { regroup::reduce_axes(ex, rows, {0}, std::span(out).first(10), m); });
+    refuse("segments", [&] { regroup::reduce_segments(ex, xs, offsets, std::span(out).first(4), m); });
+    refuse("inclusive scan", [&] { regroup::inclusive_scan(ex, xs, out, m); });
+    refuse("exclusive scan", [&] { regroup::exclusive_scan(ex, xs, out, m); });
+    refuse("scan of segments", [&] { regroup::inclusive_scan_segments(ex, xs, offsets, out, m); });
+    refuse("scan of rows", [&] {
+      regroup::inclusive_scan_rows(ex, rows, regroup::view<std::int64_t>(out.data(), {n / 10, 10}), m);
+    });
+    refuse("accumulator", [&] {
+      regroup::accumulator acc{m};
+      acc.push(ex, xs);
+      (void)acc.value();
+    });
+  });
+}
+
+}  // namespace
+
+TEST(exceptions, from_lift) {
+  for (const std::size_t bad : {0u, 137u, 29'999u}) {
+    every_verb(verbs::fragile<false>{where::lift}, with_a_bad_one(30'000, bad));
+    every_verb(verbs::fragile<true>{where::lift}, with_a_bad_one(30'000, bad));
+  }
+}
+
+TEST(exceptions, from_combine) {
+  for (const std::size_t bad : {0u, 137u, 29'990u}) {
+    every_verb(verbs::fragile<false>{where::combine}, with_a_bad_one(30'000, bad));
+    every_verb(verbs::fragile<true>{where::combine}, with_a_bad_one(30'000, bad));
+  }
+}
+
+TEST(exceptions, from_lower) { every_verb(verbs::fragile<true>{where::lower}, std::vector<int>(30'000, 1)); }
+
+TEST(exceptions, from_a_tile_lift) {
+  const verbs::fragile_tile m{{where::tile}};
+  const auto xs = with_a_bad_one(100'000, 70'001);
+  with_executors([&](const auto& ex) {
+    const auto before = verbs::alive.load();
+    EXPECT_THROW((void)regroup::reduce(ex, xs, m), verbs::refused);
+    EXPECT_EQ(verbs::alive, before);
+    EXPECT_EQ(regroup::reduce(ex, xs, verbs::fragile_tile{}), 99'998);
+    EXPECT_EQ(verbs::alive, before);
+  });
+}
+
+TEST(exceptions, from_elements_projections_and_results) {
+  const std::vector<int> xs(50'000, 1);
+  const auto throwing = [](regroup::index i) {
+    if (i == 31'234) throw verbs::refused();
+    return 1;
+  };
+  with_executors([&](const auto& ex) {
+    const auto before = verbs::alive.load();
+    const verbs::fragile<true> m;
+    EXPECT_THROW((void)regroup::reduce(ex, regroup::generate(50'000, throwing), m), verbs::refused);
+    EXPECT_THROW((void)regroup::reduce(ex, xs, m, [](int) -> int { throw verbs::refused(); }), verbs::refused);
+    EXPECT_THROW(regroup::reduce_rows(ex, regroup::view<const int>(xs.data(), {500, 100}),
+                                      [&](regroup::index row, std::int64_t) { throwing(row == 499 ? 31'234 : 0); }, m),
+                 verbs::refused);
+    EXPECT_EQ(verbs::alive, before);
+  });
+}
+
+TEST(exceptions, the_executor_works_on) {
+  const auto xs = with_a_bad_one(200'000, 100'000);
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    EXPECT_THROW((void)regroup::reduce(regroup::par, xs, verbs::fragile<true>{where::lift}), verbs::refused);
+    EXPECT_EQ(regroup::reduce(regroup::par, xs, verbs::fragile<true>{}), 199'998);
+  }
+}
+
+TEST(exceptions, inside_a_nested_call) {
+  const auto xs = with_a_bad_one(20'000, 7);
+  const auto element = [&](regroup::index) {
+    return static_cast<int>(regroup::reduce(regroup::par, xs, verbs::fragile<true>{where::lift}));
+  };
+  EXPECT_THROW((void)regroup::reduce(regroup::par, regroup::generate(200, element), verbs::fragile<true>{}), verbs::refused);
+}
+
+TEST(exceptions, an_accumulator_keeps_what_it_had_or_says_nothing_false) {
+  regroup::accumulator acc{verbs::fragile<false>{where::lift}};
+  acc.push(std::vector<int>(5000, 1));
+  EXPECT_THROW(acc.push(with_a_bad_one(5000, 4999)), verbs::refused);
+  EXPECT_EQ(acc.size(), 5000);
+  EXPECT_EQ(acc.value(), 5000);
+}
+
+TEST(exceptions, nothing_leaks_when_nothing_is_thrown) {
+  const std::vector<int> xs(30'000, 1);
+  const auto before = verbs::alive.load();
+  with_executors([&](const auto& ex) {
+    std::vector<std::int64_t> out(xs.size());
+    EXPECT_EQ(regroup::reduce(ex, xs, verbs::fragile<false>{}), 30'000);
+    regroup::inclusive_scan(ex, xs, out, verbs::fragile<true>{});
+    EXPECT_EQ(out.back(), 30'000);
+    regroup::accumulator acc{verbs::fragile<true>{}, 17};
+    for (int i = 0; i < 9; ++i) acc.push(ex, xs);
+    auto copy = acc;
+    copy = acc;
+    regroup::accumulator tail{verbs::fragile<true>{}, 17 + 270'000};
+    tail.push(xs);
+    copy.merge(tail);
+    EXPECT_EQ(copy.value(), 300'000);
+  });
+  EXPECT_EQ(verbs::alive, before);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arguments that do not fit are typed exceptions with a sentence, thrown before anything is written.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "regroup/regroup.hpp"
+
+namespace {
+
+using regroup::par;
+using regroup::seq;
+
+struct sum {
+  static constexpr bool is_commutative = true;
+  int identity() const { return 0; }
+  int operator()(int a, int b) const { return a + b; }
+};
+
+std::vector<int> ones(std::size_t n) { return std::vector<int>(n, 1); }
+
+template <class Error, class F>
+void expect_sentence(const F& f) {
+  try {
+    f();
+    FAIL() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_GT(std::string(e.what()).size(), 15u) << e.what();
+  }
+}
+
+}  // namespace
+
+TEST(malformed, rows_and_their_results) {
+  const auto xs = ones(12);
+  const regroup::view<const int> x(xs.data(), {3, 4});
+  auto two = ones(2);
+  auto four = ones(4);
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(seq, x, two, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(par, x, four, sum{}); });
+  EXPECT_EQ(two, ones(2));
+  EXPECT_EQ(four, ones(4));
+  const regroup::view<const int> scalar(xs.data(), regroup::shape{});
+  auto one = ones(1);
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(seq, scalar, one, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce(seq, x, sum{}); });
+}
+
+TEST(malformed, axes) {
+  const auto xs = ones(24);
+  const regroup::view<const int> x(xs.data(), {2, 3, 4});
+  auto out = ones(24);
+  for (const auto& axes : {regroup::shape{3}, {-4}, {0, 0}, {1, -2}, {0, 1, 2, 0}, {100}}) {
+    EXPECT_THROW(regroup::reduce_axes(seq, x, axes, out, sum{}), regroup::error);
+  }
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_axes(seq, x, {0}, out, sum{}); });
+  auto y = ones(24);
+  const regroup::view<int> to(y.data(), {2, 3, 4});
+  EXPECT_THROW(regroup::inclusive_scan_axis(seq, x, 3, to, sum{}), regroup::error);
+  EXPECT_THROW(regroup::exclusive_scan_axis(par, x, -4, to, sum{}), regroup::error);
+  EXPECT_EQ(y, ones(24));
+}
+
+TEST(malformed, scans) {
+  const auto xs = ones(6);
+  auto ys = ones(5);
+  expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan(seq, xs, ys, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::exclusive_scan(par, xs, ys, sum{}); });
+  auto zs = ones(6);
+  const regroup::view<const int> x(xs.data(), {2, 3});
+  const regroup::view<int> other_shape(zs.data(), {3, 2});
+  const regroup::view<int> flat(zs.data(), {6});
+  expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan_rows(seq, x, other_shape, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::exclusive_scan_rows(seq, x, flat, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan_axis(seq, x, 0, other_shape, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan(seq, x, zs, sum{}); });
+  EXPECT_EQ(zs, ones(6));
+}
+
+TEST(malformed, offsets) {
+  const auto xs = ones(6);
+  const std::vector<std::vector<int>> wrong = {{}, {0}, {6}, {0, 5}, {0, 7}, {1, 6}, {-1, 6}, {0, 4, 3, 6}, {0, 7, 6}, {0, -1, 6}};
+  for (const auto& offsets : wrong) {
+    auto out = ones(offsets.empty() ? 0 : offsets.size() - 1);
+    const auto before = out;
+    expect_sentence<regroup::offsets_error>([&] { regroup::reduce_segments(seq, xs, offsets, out, sum{}); });
+    expect_sentence<regroup::offsets_error>([&] { regroup::reduce_segments(par, xs, offsets, out, sum{}); });
+    EXPECT_EQ(out, before);
+    auto ys = ones(6);
+    expect_sentence<regroup::offsets_error>([&] { regroup::inclusive_scan_segments(seq, xs, offsets, ys, sum{}); });
+    expect_sentence<regroup::offsets_error>([&] { regroup::exclusive_scan_segments(par, xs, offsets, ys, sum{}); });
+    EXPECT_EQ(ys, ones(6));
+  }
+  auto two = ones(2);
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_segments(seq, xs, std::vector<int>{0, 6}, two, sum{}); });
+  const std::vector<int> no_elements;
+  expect_sentence<regroup::offsets_error>([&] { regroup::reduce_segments(seq, no_elements, std::vector<int>{}, two, sum{}); });
+}
+
+TEST(malformed, keys) {
+  const auto xs = ones(6);
+  const auto keys = ones(5);
+  auto keys_out = ones(6);
+  auto out = ones(6);
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_by_key(seq, keys, xs, keys_out, out, sum{}); });
+  const std::vector<int> different = {1, 2, 3, 4, 5, 6};
+  auto few = ones(3);
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_by_key(seq, different, xs, few, out, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_by_key(par, different, xs, keys_out, few, sum{}); });
+}
+
+TEST(malformed, thread_counts_views_and_positions) {
+  expect_sentence<regroup::argument_error>([] { (void)regroup::reduce(par.with_threads(0), ones(9), sum{}); });
+  expect_sentence<regroup::argument_error>([] { (void)regroup::reduce(par.with_threads(-3), ones(9), sum{}); });
+  expect_sentence<regroup::argument_error>([] { regroup::generate(-1, [](regroup::index i) { return i; }); });
+  int x = 0;
+  expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {1, -1}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {1, 1}, {1}); });
+  expect_sentence<regroup::argument_error>([] { regroup::accumulator acc{sum{}, -1}; });
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// An output may be exactly an input of a scan; any other shared memory is an overlap_error, before anything is written.
+#include <gtest/gtest.h>
+
+#include <span>
+#include <vector>
+
+#include "regroup/regroup.hpp"
+
+namespace {
+
+struct sum {
+  static constexpr bool is_commutative = true;
+  int identity() const { return 0; }
+  int operator()(int a, int b) const { return a + b; }
+};
+
+using view = regroup::view<int>;
+
+template <class F>
+void refused(const F& f) {
+  std::vector<int> memory(100, 1);
+  EXPECT_THROW(f(regroup::seq, memory.data()), regroup::overlap_error);
+  EXPECT_THROW(f(regroup::par, memory.data()), regroup::overlap_error);
+  EXPECT_EQ(memory, std::vector<int>(100, 1));
+}
+
+}  // namespace
+
+TEST(overlap, a_scan_shifted_by_one) {
+  refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}), view(p + 1, {20}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::exclusive_scan(ex, view(p + 1, {20}), view(p, {20}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}), view(p + 19, {20}), sum{}); });
+}
+
+TEST(overlap, the_same_memory_in_another_order) {
+  refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}), view(p + 19, {20}, {-1}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}), view(p, {20}, {2}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::inclusive_scan_rows(ex, view(p, {4, 4}), view(p, {4, 4}, {1, 4}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::exclusive_scan_axis(ex, view(p, {4, 4}), 0, view(p, {4, 4}, {1, 4}), sum{}); });
+}
+
+TEST(overlap, segments_of_a_scan) {
+  const std::vector<int> offsets = {0, 5, 20};
+  refused([&](const auto& ex, int* p) { regroup::inclusive_scan_segments(ex, view(p, {20}), offsets, view(p + 3, {20}), sum{}); });
+}
+
+TEST(overlap, results_inside_the_elements) {
+  refused([](const auto& ex, int* p) { regroup::reduce_rows(ex, view(p, {4, 5}), view(p, {4}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::reduce_rows(ex, view(p, {4, 5}), std::span(p + 19, 4), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::reduce_axes(ex, view(p, {4, 5}), {0}, view(p + 2, {5}), sum{}); });
+  refused([](const auto& ex, int* p) {
+    regroup::reduce_segments(ex, view(p, {20}), std::vector<int>{0, 5, 20}, view(p + 10, {2}), sum{});
+  });
+}
+
+TEST(overlap, by_key) {
+  refused([](const auto& ex, int* p) {
+    regroup::reduce_by_key(ex, view(p, {10}), view(p + 10, {10}), view(p + 15, {10}), view(p + 40, {10}), sum{});
+  });
+  refused([](const auto& ex, int* p) {
+    regroup::reduce_by_key(ex, view(p, {10}), view(p + 10, {10}), view(p + 30, {10}), view(p + 5, {10}), sum{});
+  });
+}
+
+TEST(overlap, neighbours_are_no_overlap) {
+  std::vector<int> memory(100, 1);
+  int* const p = memory.data();
+  regroup::inclusive_scan(regroup::par, view(p, {20}), view(p + 20, {20}), sum{});
+  EXPECT_EQ(memory[39], 20);
+  regroup::inclusive_scan(regroup::par, view(p + 50, {20}), view(p + 49, {20}, {-1}), sum{});
+  EXPECT_EQ(memory[30], 20);
+  regroup::reduce_rows(regroup::seq, view(p, {2, 10}), view(p + 20, {2}), sum{});
+  EXPECT_EQ(memory[21], 10);
+}
+
+TEST(overlap, exactly_in_place_with_any_strides) {
+  std::vector<int> memory(100, 1);
+  const view v(memory.data() + 99, {50}, {-2});
+  regroup::inclusive_scan(regroup::par, v, v, sum{});
+  EXPECT_EQ(memory[1], 50);
+  EXPECT_EQ(memory[0], 1);
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// States and elements of any kind: strings, classes without a default, records with projections, borrowed values.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "operators.hpp"
+#include "regroup/regroup.hpp"
+
+namespace {
+
+template <class F>
+void with_executors(const F& f) {
+  f(regroup::seq);
+  f(regroup::par.with_threads(3));
+}
+
+struct city {
+  std::string name;
+  double people;
+  [[nodiscard]] std::string_view initial() const { return std::string_view(name).substr(0, 1); }
+};
+
+/// The longest word, the first of equals; borrowed.
+struct longest_word {
+  std::string_view identity() const { return {}; }
+  std::string_view lift(std::string_view w) const { return w; }
+  std::string_view operator()(std::string_view a, std::string_view b) const { return b.size() > a.size() ? b : a; }
+};
+
+struct largest {
+  std::optional<double> identity() const { return {}; }
+  std::optional<double> lift(double x) const { return x; }
+  std::optional<double> operator()(std::optional<double> a, std::optional<double> b) const {
+    return !a ? b : !b ? a : std::max(*a, *b);
+  }
+};
+
+/// A polynomial in a variable of run-time value: the operator carries a parameter.
+struct digits {
+  struct state {
+    std::uint64_t value, power;
+  };
+  std::uint64_t base;
+  constexpr state identity() const { return {0, 1}; }
+  constexpr state lift(int d) const { return {static_cast<std::uint64_t>(d), base}; }
+  constexpr state operator()(state a, state b) const { return {a.value * b.power + b.value, a.power * b.power}; }
+  constexpr std::uint64_t lower(state s) const { return s.value; }
+};
+
+}  // namespace
+
+TEST(states, strings_keep_order) {
+  std::string letters;
+  std::vector<std::string> words;
+  for (int i = 0; i < 9000; ++i) {
+    words.push_back(std::to_string(i) + ",");
+    letters += words.back();
+  }
+  with_executors([&](const auto& ex) {
+    EXPECT_EQ(regroup::reduce(ex, words, verbs::join{}), letters);
+    EXPECT_EQ(regroup::reduce(ex, letters, verbs::join{}), letters);
+    std::vector<std::string> prefixes(300);
+    regroup::inclusive_scan(ex, std::span(words).first(300), prefixes, verbs::join{});
+    EXPECT_EQ(prefixes.back(), letters.substr(0, prefixes.back().size()));
+    EXPECT_EQ(prefixes[2], "0,1,2,");
+    regroup::exclusive_scan(ex, std::span(words).first(300), prefixes, verbs::join{});
+    EXPECT_EQ(prefixes[0], "");
+    EXPECT_EQ(prefixes[2], "0,1,");
+    std::vector<std::string> rows(90);
+    regroup::reduce_rows(ex, regroup::view<const std::string>(words.data(), {90, 100}), rows, verbs::join{});
+    EXPECT_EQ(rows[1].substr(0, 8), "100,101,");
+    std::vector<std::string> columns(100);
+    regroup::reduce_axes(ex, regroup::view<const std::string>(words.data(), {90, 100}), {0}, columns, verbs::join{});
+    EXPECT_EQ(columns[7].substr(0, 10), "7,107,207,");
+  });
+  regroup::accumulator acc{verbs::join{}, 4000};
+  for (const auto& w : words) acc.push_one(w);
+  EXPECT_EQ(acc.value(), letters);
+}
+
+TEST(states, borrowed_and_optional) {
+  const std::vector<std::string> words = {"fold", "regroup", "monoid", "lattice", "tile"};
+  with_executors([&](const auto& ex) {
+    EXPECT_EQ(regroup::reduce(ex, words, longest_word{}), "regroup");
+    EXPECT_EQ(regroup::reduce(ex, std::vector<double>{}, largest{}), std::nullopt);
+    EXPECT_EQ(regroup::reduce(ex, std::vector<double>{3, 9, 2}, largest{}), 9);
+  });
+}
+
+TEST(states, records_with_projections) {
+  const std::vector<city> cities = {{"Basel", 1.5}, {"Bergen", 2.5}, {"Lund", 4}};
+  struct sum {
+    static constexpr bool is_commutative = true;
+    double identity() const { return -0.0; }
+    double operator()(double a, double b) const { return a + b; }
+  };
+  with_executors([&](const auto& ex) {
+    EXPECT_EQ(regroup::reduce(ex, cities, sum{}, &city::people), 8);
+    EXPECT_EQ(regroup::reduce(ex, cities, longest_word{}, &city::name), "Bergen");
+    EXPECT_EQ(regroup::reduce(ex, cities, longest_word{}, &city::initial), "B");
+    std::vector<double> ys(3);
+    regroup::inclusive_scan(ex, cities, ys, sum{}, &city::people);
+    EXPECT_EQ(ys, (std::vector<double>{1.5, 4, 8}));
+    std::vector<std::string> initials(3);
+    std::vector<double> totals(3);
+    const auto runs = regroup::reduce_by_key(
+        ex, std::vector<std::string>{"B", "B", "L"}, cities, initials, totals, sum{}, &city::people);
+    EXPECT_EQ(runs, 2);
+    EXPECT_EQ(initials[1], "L");
+    EXPECT_EQ(totals[0], 4);
+    const std::deque<city> deque(cities.begin(), cities.end());
+    EXPECT_EQ(regroup::reduce(ex, deque, sum{}, [](const city& c) { return 2 * c.people; }), 16);
+  });
+}
+
+TEST(states, an_operator_with_a_parameter) {
+  std::vector<int> ds(10'000);
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < ds.size(); ++i) {
+    ds[i] = static_cast<int>(i * 31 % 7);
+    value = value * 7 + static_cast<std::uint64_t>(ds[i]);
+  }
+  with_executors([&](const auto& ex) {
+    EXPECT_EQ(regroup::reduce(ex, ds, digits{7}), value);
+    regroup::accumulator acc{digits{7}};
+    acc.push(ex, ds);
+    EXPECT_EQ(acc.value(), value);
+  });
+}
+
+TEST(states, bools_chars_and_bit_references) {
+  struct any_set {
+    static constexpr bool is_commutative = true;
+    bool identity() const { return false; }
+    bool operator()(bool a, bool b) const { return a || b; }
+  };
+  std::vector<bool> bits(5000);
+  with_executors([&](const auto& ex) {
+    bits[4321] = false;
+    EXPECT_FALSE(regroup::reduce(ex, bits, any_set{}));
+    bits[4321] = true;
+    EXPECT_TRUE(regroup::reduce(ex, bits, any_set{}));
+  });
+}

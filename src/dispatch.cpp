@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "regroup/host/dispatch.hpp"
+
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "regroup/error.hpp"
+
+namespace regroup::host {
+
+namespace {
+
+bool has(target t) {
+#if defined(__x86_64__)
+  if (t == target::x86_64_v4) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && has(target::x86_64_v3);
+  }
+  if (t == target::x86_64_v3) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+  }
+#endif
+  return t == target::baseline;
+}
+
+target chosen() {
+  const char* const wish = std::getenv("REGROUP_TARGET");
+  if (wish != nullptr && *wish != '\0') {
+    for (const target t : {target::baseline, target::x86_64_v3, target::x86_64_v4}) {
+      if (std::string_view(wish) != name(t)) continue;
+      if (!has(t)) {
+        throw_argument("REGROUP_TARGET asks for " + std::string(wish) +
+                       ", which this processor lacks; leave it unset to use the best it has");
+      }
+      return t;
+    }
+    throw_argument("REGROUP_TARGET is '" + std::string(wish) + "'; use baseline, x86-64-v3 or x86-64-v4");
+  }
+  for (const target t : {target::x86_64_v4, target::x86_64_v3}) {
+    if (has(t)) return t;
+  }
+  return target::baseline;
+}
+
+}  // namespace
+
+target current_target() {
+  static const target t = chosen();
+  return t;
+}
+
+const char* name(target t) noexcept {
+  switch (t) {
+    case target::x86_64_v4: return "x86-64-v4";
+    case target::x86_64_v3: return "x86-64-v3";
+    case target::baseline: break;
+  }
+  return "baseline";
+}
+
+}  // namespace regroup::host

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an array file says about itself: element type, extents, order in memory. Everything that reads, computes or
+// writes agrees on this description; the law is NumPy's: element (i, j, ...) is the same whatever the memory order.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "regroup/float16.hpp"
+#include "regroup/monoid.hpp"
+#include "regroup/view.hpp"
+
+namespace regroup::tool {
+
+using extents = regroup::shape;
+
+/// The element types that the tool reads and writes.
+enum class element { float16, bfloat16, float32, float64, int32, int64, boolean };
+
+/// Bytes of one element.
+std::size_t size_of(element type);
+/// The name that NumPy and ml_dtypes give it: "float32", "bool".
+std::string name_of(element type);
+bool is_float(element type);
+bool is_integer(element type);
+
+/// A bool as NumPy stores it: one byte, true whatever its non-zero value.
+struct boolean {
+  std::uint8_t byte;
+  constexpr operator bool() const { return byte != 0; }
+};
+
+/// The element type of a C++ type.
+template <class T>
+constexpr element type_of();
+template <>
+constexpr element type_of<regroup::float16>() {
+  return element::float16;
+}
+template <>
+constexpr element type_of<regroup::bfloat16>() {
+  return element::bfloat16;
+}
+template <>
+constexpr element type_of<float>() {
+  return element::float32;
+}
+template <>
+constexpr element type_of<double>() {
+  return element::float64;
+}
+template <>
+constexpr element type_of<std::int32_t>() {
+  return element::int32;
+}
+template <>
+constexpr element type_of<std::int64_t>() {
+  return element::int64;
+}
+template <>
+constexpr element type_of<boolean>() {
+  return element::boolean;
+}
+
+/// What a .npy header says. `fortran_order` is false wherever both orders are the same memory.
+struct description {
+  element type = element::float32;
+  bool fortran_order = false;
+  bool swapped = false;  // the bytes of an element are in the other order than this machine's
+  extents shape;
+
+  /// Number of elements; a header whose arrays would not fit an address space is refused, so this cannot overflow.
+  index size() const;
+  std::size_t bytes() const { return static_cast<std::size_t>(size()) * size_of(type); }
+  /// Elements from one to the next along each axis.
+  extents strides() const;
+};
+
+/// "(2, 3)", "(5,)", "()": as NumPy writes it.
+std::string text_of(const extents& shape);
+/// The product of the extents.
+index count_of(const extents& shape);
+
+}  // namespace regroup::tool

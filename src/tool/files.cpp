@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "files.hpp"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "regroup/error.hpp"
+
+namespace regroup::tool {
+namespace {
+
+// What a signal handler may touch: plain pointers to names that outlive their entry.
+std::array<std::atomic<const char*>, 64> temporaries{};
+
+void remember(const char* path) {
+  for (auto& entry : temporaries) {
+    const char* expected = nullptr;
+    if (entry.compare_exchange_strong(expected, path)) return;
+  }
+}
+
+void forget(const char* path) {
+  for (auto& entry : temporaries) {
+    const char* expected = path;
+    if (entry.compare_exchange_strong(expected, nullptr)) return;
+  }
+}
+
+void remove_temporaries() {
+  for (const auto& entry : temporaries) {
+    if (const char* path = entry.load()) ::unlink(path);
+  }
+}
+
+extern "C" void ended_by_signal(int number) {
+  remove_temporaries();
+  ::signal(number, SIG_DFL);
+  ::raise(number);
+}
+
+extern "C" void map_fault(int) {
+  constexpr char sentence[] = "regroup: an array file was shortened, or its disk failed, while it was in use\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
+  remove_temporaries();
+  ::_exit(1);
+}
+
+mode_t default_mode() {
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666 & ~mask;
+}
+
+}  // namespace
+
+std::string reason(int error_number) {
+  std::string text = std::generic_category().message(error_number);
+  if (!text.empty()) text[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(text[0])));
+  return text;
+}
+
+file_descriptor::file_descriptor(file_descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+file_descriptor& file_descriptor::operator=(file_descriptor&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+file_descriptor::~file_descriptor() { close(); }
+void file_descriptor::close() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = -1;
+}
+
+void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes) {
+  for (std::size_t done = 0; done < bytes;) {
+    const ssize_t put = ::write(descriptor, static_cast<const char*>(data) + done, bytes - done);
+    if (put < 0 && errno != EINTR) throw_format(name + ": cannot be written: " + reason(errno));
+    if (put > 0) done += static_cast<std::size_t>(put);
+  }
+}
+
+unnamed_file::unnamed_file() {
+  const char* const chosen = std::getenv("TMPDIR");
+  directory_ = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
+  std::string path = directory_ + "/regroup-XXXXXX";
+  file_ = file_descriptor(::mkostemp(path.data(), O_CLOEXEC));
+  if (file_.get() < 0) throw_format(directory_ + ": no temporary file can be made there: " + reason(errno));
+  ::unlink(path.c_str());
+}
+
+void unnamed_file::write(const void* data, std::size_t bytes) const {
+  write_fully(file_.get(), "a temporary file in " + directory_, data, bytes);
+}
+
+file_beside::file_beside(const std::string& target) : target_(target) {
+  struct stat status {};
+  const bool exists = ::stat(target_.c_str(), &status) == 0;
+  if (exists) {  // a link stays a link: what it points to is replaced
+    if (char* const resolved = ::realpath(target_.c_str(), nullptr)) {
+      target_ = resolved;
+      std::free(resolved);
+    }
+  }
+  const std::size_t slash = target_.rfind('/');
+  const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
+  path_ = target_.substr(0, start) + "." + target_.substr(start, 200) + ".XXXXXX";
+  file_ = file_descriptor(::mkostemp(path_.data(), O_CLOEXEC));
+  if (file_.get() < 0) throw_format(target + ": cannot be written: " + reason(errno));
+  remember(path_.c_str());
+  ::fchmod(file_.get(), exists ? status.st_mode & 07777 : default_mode());
+}
+
+file_beside::~file_beside() {
+  if (path_.empty()) return;
+  ::unlink(path_.c_str());
+  forget(path_.c_str());
+}
+
+void file_beside::become_target() {
+  if (::rename(path_.c_str(), target_.c_str()) != 0) throw_format(target_ + ": cannot be written: " + reason(errno));
+  forget(path_.c_str());
+  path_.clear();
+}
+
+void install_signal_handlers() {
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    ::sigaction(number, nullptr, &before);
+    if (before.sa_handler != SIG_IGN) ::signal(number, ended_by_signal);
+  }
+  ::signal(SIGBUS, map_fault);
+  ::signal(SIGXFSZ, SIG_IGN);  // a file past the size limit becomes an error of the call that wrote it
+}
+
+}  // namespace regroup::tool

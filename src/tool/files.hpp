@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// File descriptors and temporary files that clean up after themselves.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace regroup::tool {
+
+/// The system's words for an error number: "no such file or directory".
+std::string reason(int error_number);
+
+/// An open file; closed with the object.
+class file_descriptor {
+ public:
+  explicit file_descriptor(int descriptor = -1) : descriptor_(descriptor) {}
+  file_descriptor(file_descriptor&& other) noexcept;
+  file_descriptor& operator=(file_descriptor&& other) noexcept;
+  ~file_descriptor();
+  int get() const { return descriptor_; }
+  void close();
+
+ private:
+  int descriptor_;
+};
+
+/// Writes all of it, or throws format_error with a sentence that begins with `name`.
+void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes);
+
+/// A temporary file without a name in TMPDIR (or /tmp); its space is free again when the last use ends.
+class unnamed_file {
+ public:
+  unnamed_file();
+  int descriptor() const { return file_.get(); }
+  void write(const void* data, std::size_t bytes) const;
+
+ private:
+  std::string directory_;
+  file_descriptor file_;
+};
+
+/// A temporary file beside `target`, with the permissions that target has or would get; removed with the object, and
+/// when a signal ends the program, unless `become_target` has renamed it.
+class file_beside {
+ public:
+  explicit file_beside(const std::string& target);
+  file_beside(const file_beside&) = delete;
+  file_beside& operator=(const file_beside&) = delete;
+  ~file_beside();
+  int descriptor() const { return file_.get(); }
+  void become_target();
+
+ private:
+  std::string target_;
+  std::string path_;
+  file_descriptor file_;
+};
+
+/// Removes temporary files on SIGINT, SIGTERM and SIGHUP, and turns a fault on a mapped file (shortened by somebody
+/// while it was being read) into a sentence.
+void install_signal_handlers();
+
+}  // namespace regroup::tool

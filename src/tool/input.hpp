@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays coming in: a .npy file mapped into memory read-only, or standard input read as it arrives.
+// A file in this machine's byte order and aligned as its elements need is never copied: data() points into the map.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "array.hpp"
+
+namespace regroup::tool {
+
+/// A read-only array with its name for sentences. Copies share the memory.
+class input {
+ public:
+  const std::string& name() const { return name_; }
+  element type() const { return about_.type; }
+  const extents& shape() const { return about_.shape; }
+  index size() const { return about_.size(); }
+  const description& about() const { return about_; }
+  /// The first element in memory order, in this machine's byte order; aligned for the element type.
+  const void* data() const { return data_.get(); }
+
+ private:
+  friend input open_array(const std::string& path);
+  friend class stream;
+  std::string name_;
+  description about_;
+  std::shared_ptr<const void> data_;
+};
+
+/// Opens `path`, or standard input for "-". Regular files are mapped; anything else is spooled to an unnamed temporary
+/// file (in TMPDIR or /tmp) and that is mapped. A file in the other byte order, or whose data begin at an address that
+/// does not suit its elements, is copied: as many bytes of memory as the array has. Throws format_error with a sentence
+/// that names the file.
+input open_array(const std::string& path);
+
+/// Standard input as a stream: the header at once, elements in C order (as the file has them) on request.
+class stream {
+ public:
+  /// Reads the header of the array on file descriptor `descriptor`.
+  explicit stream(int descriptor, std::string name = "standard input");
+
+  const std::string& name() const { return name_; }
+  const description& about() const { return about_; }
+  /// Elements not yet read.
+  index remaining() const { return remaining_; }
+  /// Fills `destination` with the next `count` elements in this machine's byte order, waiting for whatever sizes the
+  /// pieces arrive in. Throws format_error where the input ends before them.
+  void read(void* destination, index count);
+  /// Puts everything not yet read into an unnamed temporary file and maps it.
+  input spool();
+
+ private:
+  int descriptor_;
+  std::string name_;
+  description about_;
+  index remaining_ = 0;
+};
+
+}  // namespace regroup::tool

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "header.hpp"
+#include "regroup/error.hpp"
+
+namespace regroup::tool {
+namespace {
+
+[[noreturn]] void cannot_write(const std::string& path, const std::string& why) {
+  throw_format(path + ": cannot be written: " + why);
+}
+
+/// A device, pipe or socket cannot be replaced by renaming; it is written into at the end.
+bool is_special(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if (S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory; give a file name");
+  return !S_ISREG(status.st_mode);
+}
+
+void reserve(int descriptor, const std::string& path, std::size_t bytes) {
+  int problem = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (problem == EOPNOTSUPP || problem == EINVAL) {
+    problem = ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  }
+  if (problem != 0) cannot_write(path, reason(problem) + " (it needs " + std::to_string(bytes) + " bytes)");
+}
+
+}  // namespace
+
+result::result(std::string path, element type, extents shape)
+    : path_(std::move(path)), type_(type), shape_(std::move(shape)), header_(write_header(type, shape_)) {
+  const std::size_t bytes = static_cast<std::size_t>(size()) * size_of(type_);
+  map_bytes_ = header_.size() + bytes;
+  const bool in_file = !path_.empty() && !is_special(path_);
+  if (in_file) {
+    file_ = std::make_unique<file_beside>(path_);
+    reserve(file_->descriptor(), path_, map_bytes_);
+  }
+  void* const map = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE, in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
+                           in_file ? file_->descriptor() : -1, 0);
+  if (map == MAP_FAILED) {
+    if (!in_file) throw std::bad_alloc();
+    cannot_write(path_, reason(errno));
+  }
+  map_ = map;
+  std::memcpy(map_, header_.data(), header_.size());
+  data_ = static_cast<char*>(map_) + header_.size();
+}
+
+result::~result() {
+  if (map_ != nullptr) ::munmap(map_, map_bytes_);
+}
+
+void result::finish() {
+  if (path_.empty() || file_) return;
+  const file_descriptor special(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+  if (special.get() < 0) cannot_write(path_, reason(errno));
+  write_fully(special.get(), path_, map_, map_bytes_);
+}
+
+void result::appear() {
+  if (file_) file_->become_target();
+}
+
+result& results::add(std::string path, element type, extents shape) {
+  return all_.emplace_back(std::move(path), type, std::move(shape));
+}
+
+void results::commit() {
+  for (result& r : all_) r.finish();
+  for (result& r : all_) r.appear();
+}
+
+}  // namespace regroup::tool

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays going out. A result is memory to compute into; with a path it is the data of a temporary .npy file beside that
+// path, mapped, which takes the path's name when `commit` is called. The law: an output file appears whole or not at all.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "array.hpp"
+#include "files.hpp"
+
+namespace regroup::tool {
+
+/// One array being computed, C order, this machine's byte order, 64-byte aligned.
+class result {
+ public:
+  /// Without a path the array is plain memory. Space on the disk is taken here, so a full disk is an error now and not
+  /// a fault later. Throws format_error with a sentence that names the file.
+  result(std::string path, element type, extents shape);
+  result(const result&) = delete;
+  result& operator=(const result&) = delete;
+  ~result();
+
+  const std::string& path() const { return path_; }
+  element type() const { return type_; }
+  const extents& shape() const { return shape_; }
+  index size() const { return count_of(shape_); }
+  void* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  friend class results;
+  void finish();  // the bytes are in the file
+  void appear();  // the file has its name
+
+  std::string path_;
+  element type_;
+  extents shape_;
+  std::string header_;
+  std::unique_ptr<file_beside> file_;
+  void* map_ = nullptr;
+  std::size_t map_bytes_ = 0;
+  void* data_ = nullptr;
+};
+
+/// The outputs of one command: all are complete on disk before the first takes its name.
+class results {
+ public:
+  result& add(std::string path, element type, extents shape);
+  /// Every output with a path appears. Throws format_error; those that have not appeared by then never do.
+  void commit();
+  std::deque<result>& all() { return all_; }
+
+ private:
+  std::deque<result> all_;
+};
+
+}  // namespace regroup::tool

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "text.hpp"
+
+#include <charconv>
+#include <cmath>
+
+namespace regroup::tool {
+namespace {
+
+template <class Real>
+std::string real_text(Real x, bool json) {
+  if (std::isnan(x)) return json ? "NaN" : "nan";
+  if (std::isinf(x)) return std::string(x < 0 ? "-" : "") + (json ? "Infinity" : "inf");
+  char digits[64];
+  const auto end = std::to_chars(digits, digits + sizeof digits, x).ptr;
+  std::string text(digits, end);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that -0.0 stays a negative zero
+  return text;
+}
+
+void append_lists(std::string& text, const result& r, int axis, index& at) {
+  if (axis == r.shape().size()) {
+    text += number_text(r, at++, true);
+    return;
+  }
+  text += '[';
+  for (index i = 0; i < r.shape()[axis]; ++i) {
+    if (i > 0) text += ", ";
+    append_lists(text, r, axis + 1, at);
+  }
+  text += ']';
+}
+
+}  // namespace
+
+std::string number_text(const result& r, index i, bool json) {
+  switch (r.type()) {
+    case element::boolean: return r.as<std::uint8_t>()[i] != 0 ? "true" : "false";
+    case element::int32: return std::to_string(r.as<std::int32_t>()[i]);
+    case element::int64: return std::to_string(r.as<std::int64_t>()[i]);
+    case element::float16: return real_text(static_cast<float>(r.as<regroup::float16>()[i]), json);
+    case element::bfloat16: return real_text(static_cast<float>(r.as<regroup::bfloat16>()[i]), json);
+    case element::float32: return real_text(r.as<float>()[i], json);
+    case element::float64: return real_text(r.as<double>()[i], json);
+  }
+  return {};
+}
+
+std::string plain_text(const result& r) {
+  std::string text;
+  for (index i = 0; i < r.size(); ++i) {
+    if (i > 0) text += ' ';
+    text += number_text(r, i, false);
+  }
+  return text;
+}
+
+std::string json_text(const result& r) {
+  std::string text;
+  index at = 0;
+  append_lists(text, r, 0, at);
+  return text;
+}
+
+std::string json_string(const std::string& s) {
+  constexpr char hex[] = "0123456789abcdef";
+  std::string text = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') {
+      text += '\\';
+      text += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      text += "\\u00";
+      text += hex[c >> 4];
+      text += hex[c & 15];
+    } else {
+      text += c;
+    }
+  }
+  return text + '"';
+}
+
+std::string json_file(const result& r) {
+  std::string text = "{\"path\": " + json_string(r.path()) + ", \"type\": " + json_string(name_of(r.type())) + ", \"shape\": [";
+  for (int axis = 0; axis < r.shape().size(); ++axis) text += (axis > 0 ? ", " : "") + std::to_string(r.shape()[axis]);
+  return text + "]}";
+}
+
+}  // namespace regroup::tool

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Results as text: every number with the fewest digits that read back as the same value, NAME VALUE lines or JSON.
+#pragma once
+
+#include <string>
+
+#include "output.hpp"
+
+namespace regroup::tool {
+
+/// Element `i` of an array: "1.5", "-0.0", "nan", "-inf", "7", "true"; for JSON "NaN", "-Infinity".
+std::string number_text(const result& r, index i, bool json);
+
+/// All elements in C order, separated by spaces.
+std::string plain_text(const result& r);
+
+/// A number, or nested lists of the array's shape.
+std::string json_text(const result& r);
+
+/// `s` between double quotes, as JSON wants it.
+std::string json_string(const std::string& s);
+
+/// {"path": ..., "type": ..., "shape": [...]}: an output file.
+std::string json_file(const result& r);
+
+}  // namespace regroup::tool
