@@ -95,12 +95,13 @@ constexpr Real same_or_nan(Real a, Real b) {
   return std::bit_cast<Real>((bits(a) | bits(b)) ^ ((bits(a) ^ bits(b)) & sign<Real>));
 }
 
-// p 2^n for p in (0.7, 1.42), the scale added to p's exponent last of all; `shifted` = n + rounder. Selects then give
-// 0 below `lowest`, infinity above `highest` and NaN for NaN, whatever p was there.
+// p 2^n for p in (0.7, 1.42), the scale added to p's exponent last of all; `shifted` holds n in its low bits. Selects then give
+// 0 below `lowest`, infinity above `highest` and NaN for NaN, whatever p was there. (The bare sum is inf or NaN, contracted
+// or not.)
 template <binary Real>
 constexpr Real scaled(Real p, Real shifted, Real x, Real lowest, Real highest) {
   const Real finite = std::bit_cast<Real>(bits(p) + (bits(shifted) << stored<Real>));
-  return select(x <= highest, select(x < lowest, Real(0), finite), x * infinity<Real>);
+  return select(x <= highest, select(x < lowest, Real(0), finite), x + infinity<Real>);
 }
 
 template <binary Real>
@@ -124,8 +125,9 @@ constexpr Real exp(Real x, Real lowest, Real highest) {
 
 template <binary Real>
 constexpr Real exp2(Real x) {
-  const Real shifted = x + rounder<Real>;
-  const Real f = x - (shifted - rounder<Real>);
+  // Of half of x: were x a caller's product, a bare x + rounder could be contracted with it.
+  const Real shifted = fma(x, Real(0.5), rounder<Real> / 2);
+  const Real f = fma(Real(-2), shifted - rounder<Real> / 2, x);
   Real p;
   if constexpr (std::same_as<Real, float>) {
     p = polynomial(f, 1.0f, 0x1.62e43p-1f, 0x1.ebfbdcp-3f, 0x1.c6af7ap-5f, 0x1.3b2dd4p-7f, 0x1.5f0954p-10f,
@@ -164,19 +166,20 @@ constexpr Real log(Real x) {
   constexpr auto root = bits(Real(0x1.6a09e667f3bcdp-1));  // sqrt(1/2)
   constexpr Real integers = single ? Real(0x1p+23) : Real(0x1p+52);
   constexpr Real bias = Real(std::numeric_limits<Real>::max_exponent - 1);
-  const Real normal = x < smallest ? x * (single ? Real(0x1p+32) : Real(0x1p+64)) : x;
+  const bool raised = x < smallest;
+  const Real normal = x * select(raised, single ? Real(0x1p+32) : Real(0x1p+64), Real(1));
   // normal = 2^k (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1)
   const auto biased = (bits(normal) + (one - root)) >> stored<Real>;
   const Real f = std::bit_cast<Real>(bits(normal) - (biased << stored<Real>) + one) - Real(1);
-  const Real k = std::bit_cast<Real>(biased | bits(integers)) - (integers + bias + (x < smallest ? lift : Real(0)));
+  const Real k = std::bit_cast<Real>(biased | bits(integers)) - select(raised, integers + bias + lift, integers + bias);
   // k ln 2 + f as big + small; the remainder keeps the error near half a unit in the last place.
   const Real big = fma(k, single ? Real(0x1.62e43p-1) : Real(0x1.62e42fefa39efp-1), f);
   const Real back = fma(k, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), big);
   const Real low = k * (single ? Real(-0x1.05c61p-29) : Real(0x1.abc9e3b39803fp-56));
   const Real finite = big + (log_tail(f, low) + (f - back));
-  const Real below = x < 0 ? not_a_number<Real> : -infinity<Real>;
-  const Real positive = x < infinity<Real> ? finite : x;  // infinity and NaN
-  return x <= 0 ? below : positive;
+  const Real below = select(x < 0, not_a_number<Real>, -infinity<Real>);
+  const Real positive = select(x < infinity<Real>, finite, x);  // infinity and NaN
+  return select(x <= 0, below, positive);
 }
 
 }  // namespace detail

@@ -139,7 +139,7 @@ struct piece {
 
 /// What a fold reads.
 template <class S>
-concept source = std::copyable<S> && requires(const S& s, index i) {
+concept source = std::copy_constructible<S> && requires(const S& s, index i) {
   { s.size() } -> std::same_as<index>;
   s[i];
 };

@@ -20,10 +20,14 @@ TABLE = {
     "scan": ("executor",),
     "stream": ("executor", "host"),
     "laws": ("monoid",),
-    "check_laws": ("laws", "reduce", "scan", "stream", "host"),
+    "laws/bounds": ("laws", "monoids"),
+    "laws/search": ("laws",),
+    "laws/subject": ("laws", "reduce", "scan", "stream", "host"),
+    "check_laws": ("laws/bounds", "laws/search", "laws/subject"),
     "algorithms": ("reduce", "scan", "monoids", "math", "host"),
     "regroup": ("algorithms", "laws", "stream"),
 }
+USES_RAPIDCHECK = {"check_laws", "laws/search"}
 ALONE = "monoids/softmax_mean.hpp"  # reaches nothing but these rows and the standard library
 ALONE_REACHES = {"monoids", "monoid", "math", "float16"}
 
@@ -33,8 +37,9 @@ faults = []
 
 
 def row(path):
-    """The table's row of a public header: its folder, or its own name."""
-    return path.split("/")[0].removesuffix(".hpp")
+    """The table's row of a public header: its own name where the table has it, else its folder."""
+    name = path.removesuffix(".hpp")
+    return name if name in TABLE else name.split("/")[0]
 
 
 def reachable(name):
@@ -69,6 +74,8 @@ for file in headers:
         target = ours(file, name)
         if target and row(target) not in reachable(row(path)):
             faults.append(f"include/regroup/{path}:{number}: {row(path)} may not include {target}")
+        if name.startswith("rapidcheck") and row(path) not in USES_RAPIDCHECK:
+            faults.append(f"include/regroup/{path}:{number}: the laws name no test framework ({name})")
         if name.endswith(".cuh"):
             faults.append(f"include/regroup/{path}:{number}: a .hpp never includes a .cuh")
 

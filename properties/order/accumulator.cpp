@@ -46,7 +46,7 @@ void every_cut() {
         regroup::accumulator acc{order::hashed<Rule, State>{}, first};
         push_randomly(acc, xs, random);
         ASSERT_EQ(acc.value(), tree) << "from " << first << ", n = " << n;
-        ASSERT_EQ(order::tree_of(acc.state()), tree) << "from " << first << ", n = " << n;
+        ASSERT_EQ(order::tree_of(acc.current()), tree) << "from " << first << ", n = " << n;
         ASSERT_EQ(acc.size(), n);
         ASSERT_EQ(acc.first_position(), first);
       }

@@ -16,8 +16,10 @@
 namespace {
 
 using order::rule;
-const regroup::fanout all{order::hashed<rule::pieces>{}, order::hashed<rule::striped, order::aggregate>{},
+constexpr regroup::fanout all{order::hashed<rule::pieces>{}, order::hashed<rule::striped, order::aggregate>{},
                           order::hashed<rule::tile>{}};
+
+using stream = regroup::accumulator<std::remove_const_t<decltype(all)>, order::word>;
 
 template <class Answer>
 void expect_members(const Answer& answer, const std::vector<order::word>& xs, const std::string& where, std::int64_t first = 0) {
@@ -53,7 +55,7 @@ TEST(fanout, rows) {
 TEST(fanout, accumulator) {
   for (const std::int64_t first : {0, 100, 4095}) {
     const auto xs = order::elements(9500);
-    regroup::accumulator acc{all, first};
+    stream acc{all, first};
     for (std::size_t i = 0; i < xs.size(); i += 450) acc.push(std::span(xs).subspan(i, std::min<std::size_t>(450, xs.size() - i)));
     expect_members(acc.value(), xs, "from " + std::to_string(first), first);
   }
@@ -61,8 +63,8 @@ TEST(fanout, accumulator) {
 
 TEST(fanout, accumulators_merged) {
   const auto xs = order::elements(9500);
-  regroup::accumulator left{all, 50};
-  regroup::accumulator right{all, 50 + 6001};
+  stream left{all, 50};
+  stream right{all, 50 + 6001};
   left.push(std::span(xs).first(6001));
   right.push(std::span(xs).subspan(6001));
   left.merge(right);

@@ -27,7 +27,7 @@ void round_trips() {
       ASSERT_EQ(loaded.value(), acc.value());
       ASSERT_EQ(loaded.size(), n);
       ASSERT_EQ(loaded.first_position(), first);
-      ASSERT_EQ(loaded.save(), bytes);
+      if constexpr (std::has_unique_object_representations_v<State>) ASSERT_EQ(loaded.save(), bytes);
       loaded.push(std::span(xs).subspan(static_cast<std::size_t>(n)));
       ASSERT_EQ(loaded.value(), order::expected<Rule>(xs, first)) << "from " << first << ", n = " << n;
     }
@@ -38,6 +38,15 @@ stream<order::rule::striped> some_stream() {
   stream<order::rule::striped> acc{{}, 4000};
   acc.push(order::elements(300));
   return acc;
+}
+
+/// The same bytes with some of them changed and the checksum right again.
+std::vector<std::byte> forged(std::vector<std::byte> bytes, std::size_t at, std::byte change) {
+  bytes.resize(bytes.size() - regroup::streams::writer{}.finish().size());
+  bytes.at(at) ^= change;
+  regroup::streams::writer again;
+  for (const std::byte b : bytes) again.put(b);
+  return std::move(again).finish();
 }
 
 }  // namespace
@@ -59,7 +68,7 @@ TEST(saved, a_loaded_one_merges_as_the_original) {
 }
 
 TEST(saved, after_an_inexact_merge) {
-  stream<order::rule::pieces> a;
+  stream<order::rule::pieces> a{{}};
   a.push(order::elements(5000));
   a.merge(a);
   auto loaded = stream<order::rule::pieces>::load({}, a.save());
@@ -93,4 +102,32 @@ TEST(saved, bytes_of_another_state_are_a_format_error) {
   const auto bytes = some_stream().save();
   using other = stream<order::rule::striped, order::aggregate>;
   EXPECT_THROW(other::load({}, bytes), regroup::format_error);
+}
+
+TEST(saved, another_order_version_is_a_format_error_that_says_so) {
+  const auto bytes = some_stream().save();
+  EXPECT_EQ(forged(bytes, 0, std::byte{0}), bytes);
+  const auto other_version = forged(bytes, sizeof(regroup::streams::magic), std::byte{1});
+  try {
+    stream<order::rule::striped>::load({}, other_version);
+    FAIL() << "loaded";
+  } catch (const regroup::format_error& e) {
+    EXPECT_NE(std::string(e.what()).find("version"), std::string::npos) << e.what();
+  }
+}
+
+TEST(saved, forged_bytes_with_a_right_checksum_are_refused_or_harmless) {
+  const auto bytes = some_stream().save();
+  const std::size_t payload = bytes.size() - regroup::streams::writer{}.finish().size();
+  for (std::size_t i = 0; i < payload; i += i < 80 ? 1 : 37) {
+    for (const int change : {1, 0x10, 0x80, 0xff}) {
+      try {
+        auto loaded = stream<order::rule::striped>::load({}, forged(bytes, i, static_cast<std::byte>(change)));
+        (void)loaded.value();
+        loaded.push(order::elements(9000));
+        (void)loaded.value();
+      } catch (const regroup::error&) {
+      }
+    }
+  }
 }

@@ -7,7 +7,12 @@
 #include <vector>
 
 #include "operators.hpp"
-#include "regroup/regroup.hpp"
+#include "regroup/error.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+#include "regroup/stream.hpp"
 
 namespace {
 
@@ -123,12 +128,18 @@ TEST(exceptions, inside_a_nested_call) {
   EXPECT_THROW((void)regroup::reduce(regroup::par, regroup::generate(200, element), verbs::fragile<true>{}), verbs::refused);
 }
 
-TEST(exceptions, an_accumulator_keeps_what_it_had_or_says_nothing_false) {
-  regroup::accumulator acc{verbs::fragile<false>{where::lift}};
-  acc.push(std::vector<int>(5000, 1));
-  EXPECT_THROW(acc.push(with_a_bad_one(5000, 4999)), verbs::refused);
-  EXPECT_EQ(acc.size(), 5000);
-  EXPECT_EQ(acc.value(), 5000);
+TEST(exceptions, an_accumulator_whose_push_throws_is_as_before_it) {
+  for (const std::size_t bad : {0u, 4999u, 9000u}) {
+    with_executors([&](const auto& ex) {
+      regroup::accumulator acc{verbs::fragile<false>{where::lift}};
+      acc.push(std::vector<int>(4096, 1));
+      EXPECT_THROW(acc.push(ex, with_a_bad_one(3 * 4096, bad)), verbs::refused);
+      EXPECT_EQ(acc.size(), 4096) << bad;
+      EXPECT_EQ(acc.value(), 4096) << bad;
+      acc.push(std::vector<int>(5000, 1));
+      EXPECT_EQ(acc.value(), 9096) << bad;
+    });
+  }
 }
 
 TEST(exceptions, nothing_leaks_when_nothing_is_thrown) {

@@ -5,7 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "regroup/regroup.hpp"
+#include "regroup/error.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+#include "regroup/stream.hpp"
 
 namespace {
 
@@ -21,10 +26,10 @@ struct sum {
 std::vector<int> ones(std::size_t n) { return std::vector<int>(n, 1); }
 
 template <class Error, class F>
-void expect_sentence(const F& f) {
+void expect_sentence(const F& f, const char* what = "") {
   try {
     f();
-    FAIL() << "nothing was thrown";
+    FAIL() << "nothing was thrown by " << what;
   } catch (const Error& e) {
     EXPECT_GT(std::string(e.what()).size(), 15u) << e.what();
   }
@@ -37,14 +42,14 @@ TEST(malformed, rows_and_their_results) {
   const regroup::view<const int> x(xs.data(), {3, 4});
   auto two = ones(2);
   auto four = ones(4);
-  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(seq, x, two, sum{}); });
-  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(par, x, four, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(seq, x, two, sum{}); }, "two places");
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(par, x, four, sum{}); }, "four places");
   EXPECT_EQ(two, ones(2));
   EXPECT_EQ(four, ones(4));
   const regroup::view<const int> scalar(xs.data(), regroup::shape{});
   auto one = ones(1);
-  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(seq, scalar, one, sum{}); });
-  expect_sentence<regroup::shape_error>([&] { regroup::reduce(seq, x, sum{}); });
+  expect_sentence<regroup::shape_error>([&] { regroup::reduce_rows(seq, scalar, one, sum{}); }, "rows of a scalar");
+  expect_sentence<regroup::shape_error>([&] { (void)regroup::reduce(seq, x, sum{}); }, "reduce of rank 2");
 }
 
 TEST(malformed, axes) {

@@ -5,7 +5,12 @@
 #include <span>
 #include <vector>
 
-#include "regroup/regroup.hpp"
+#include "regroup/error.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+#include "regroup/stream.hpp"
 
 namespace {
 

@@ -10,7 +10,12 @@
 
 #include "operators.hpp"
 #include "../order/recorder.hpp"
-#include "regroup/regroup.hpp"
+#include "regroup/error.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+#include "regroup/stream.hpp"
 
 namespace {
 

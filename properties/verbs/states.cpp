@@ -9,7 +9,12 @@
 #include <vector>
 
 #include "operators.hpp"
-#include "regroup/regroup.hpp"
+#include "regroup/error.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+#include "regroup/stream.hpp"
 
 namespace {
 
@@ -50,6 +55,18 @@ struct digits {
   constexpr state lift(int d) const { return {static_cast<std::uint64_t>(d), base}; }
   constexpr state operator()(state a, state b) const { return {a.value * b.power + b.value, a.power * b.power}; }
   constexpr std::uint64_t lower(state s) const { return s.value; }
+};
+
+struct sum {
+  static constexpr bool is_commutative = true;
+  double identity() const { return -0.0; }
+  double operator()(double a, double b) const { return a + b; }
+};
+
+struct any_set {
+  static constexpr bool is_commutative = true;
+  bool identity() const { return false; }
+  bool operator()(bool a, bool b) const { return a || b; }
 };
 
 }  // namespace
@@ -94,11 +111,6 @@ TEST(states, borrowed_and_optional) {
 
 TEST(states, records_with_projections) {
   const std::vector<city> cities = {{"Basel", 1.5}, {"Bergen", 2.5}, {"Lund", 4}};
-  struct sum {
-    static constexpr bool is_commutative = true;
-    double identity() const { return -0.0; }
-    double operator()(double a, double b) const { return a + b; }
-  };
   with_executors([&](const auto& ex) {
     EXPECT_EQ(regroup::reduce(ex, cities, sum{}, &city::people), 8);
     EXPECT_EQ(regroup::reduce(ex, cities, longest_word{}, &city::name), "Bergen");
@@ -134,11 +146,6 @@ TEST(states, an_operator_with_a_parameter) {
 }
 
 TEST(states, bools_chars_and_bit_references) {
-  struct any_set {
-    static constexpr bool is_commutative = true;
-    bool identity() const { return false; }
-    bool operator()(bool a, bool b) const { return a || b; }
-  };
   std::vector<bool> bits(5000);
   with_executors([&](const auto& ex) {
     bits[4321] = false;

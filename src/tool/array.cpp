@@ -53,10 +53,4 @@ extents description::strides() const {
   return strides;
 }
 
-std::string text_of(const extents& shape) {
-  std::string text = "(";
-  for (int axis = 0; axis < shape.size(); ++axis) text += (axis > 0 ? ", " : "") + std::to_string(shape[axis]);
-  return text + (shape.size() == 1 ? ",)" : ")");
-}
-
 }  // namespace regroup::tool

@@ -77,8 +77,6 @@ struct description {
   extents strides() const;
 };
 
-/// "(2, 3)", "(5,)", "()": as NumPy writes it.
-std::string text_of(const extents& shape);
 /// The product of the extents.
 index count_of(const extents& shape);
 

@@ -110,6 +110,8 @@ constexpr std::string_view reduce_names[] = {"sum",         "product",      "min
 constexpr std::string_view scan_names[] = {"sum", "product", "min",   "max",   "log_sum_exp",
                                            "any", "all",     "count", "affine"};
 
+constexpr index most_bins = index{1} << 30;
+
 template <std::size_t N>
 std::string listed(const std::string_view (&names)[N]) {
   std::string result;
@@ -195,8 +197,8 @@ void declare(CLI::App& app, option_text& t) {
 
   CLI::App& laws = *app.add_subcommand("laws", "Check the laws of the monoids; exit status 1 if one falls");
   laws.add_option("MONOID", t.monoids, "names of monoids (default: all)");
-  laws.add_option("--cases", t.cases, "random cases a law (default: 100)")->type_name("N");
-  laws.add_option("--seed", t.seed, "seed of the random cases (default: a new one each time)")->type_name("S");
+  laws.add_option("--cases", t.cases, "random cases a law (default: 200)")->type_name("N");
+  laws.add_option("--seed", t.seed, "seed of the random cases (default: 1)")->type_name("S");
 
   CLI::App& info = *app.add_subcommand("info", "Version, instruction sets, threads and devices");
   info.add_flag("--measure", t.measure, "also measure memory bandwidth and arithmetic");
@@ -311,10 +313,11 @@ std::vector<monoid_name> parse_monoids(const std::string& text) {
       m.low = w.finite("histogram's lower end", value);
       m.high = w.finite("histogram's upper end", fields[i + 1]);
       m.bins = w.integer<index>("histogram's number of bins", fields[i + 2], 1, "a whole number of at least 1");
-      if (!(m.low < m.high)) w.wrong_value("histogram", "a lower end below its upper end", value + "," + fields[i + 1]);
+      if (!(m.low <= m.high)) w.wrong_value("histogram", "a lower end not above its upper end", value + "," + fields[i + 1]);
       if (!std::isfinite(m.high - m.low)) {
         w.wrong_value("histogram", "ends whose distance is finite", value + "," + fields[i + 1]);
       }
+      if (m.bins > most_bins) w.wrong("histogram has at most " + std::to_string(most_bins) + " bins; got " + fields[i + 2]);
       i += 2;
     } else if (has_value) {
       w.wrong(m.name + " takes no parameter; got '" + value + "'");
@@ -344,6 +347,15 @@ command_line parse_command_line(int argc, const char* const* argv) {
   }
   const auto chosen = app.get_subcommands();
   if (!chosen.empty()) w.command = chosen.front()->get_name();
+  std::vector<const CLI::App*> parts{&app};
+  parts.insert(parts.end(), chosen.begin(), chosen.end());
+  for (const CLI::App* part : parts) {
+    for (const CLI::Option* option : part->get_options([](const CLI::Option* o) { return o->count() > 0; })) {
+      if (option->get_expected_min() > 0 && option->results().front().empty()) {
+        w.wrong(option->get_name() + " needs a value; got ''");
+      }
+    }
+  }
   for (const auto& [what, name] : {std::pair("the output -o", t.output), std::pair("--lse", t.lse)}) {
     if (!name.empty()) w.output(what, name);  // before the words that a forgotten value leaves over
   }

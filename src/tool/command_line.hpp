@@ -68,8 +68,8 @@ struct attention_command {
 
 struct laws_command {
   std::vector<std::string> monoids;
-  int cases = 100;
-  std::optional<std::uint64_t> seed;
+  int cases = 200;
+  std::uint64_t seed = 1;
 };
 
 struct info_command {

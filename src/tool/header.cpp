@@ -174,7 +174,7 @@ class dictionary_parser {
     for (const index e : result_.shape) {
       const auto extent = static_cast<std::size_t>(e > 0 ? e : 1);  // zero: the strides of the others must still fit
       if (bytes > static_cast<std::size_t>(std::numeric_limits<index>::max()) / extent) {
-        refuse(name_, "the shape " + text_of(result_.shape) + " holds more elements than an address space");
+        refuse(name_, "the shape " + to_string(result_.shape) + " holds more elements than an address space");
       }
       bytes *= extent;
       long_axes += e != 1;
@@ -235,7 +235,7 @@ std::string write_header(element type, const extents& shape) {
     case element::int64: code = "<i8"; break;
     case element::boolean: code = "|b1"; break;
   }
-  std::string text = "{'descr': '" + code + "', 'fortran_order': False, 'shape': " + text_of(shape) + ", }";
+  std::string text = "{'descr': '" + code + "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
   text.append((64 - (10 + text.size() + 1) % 64) % 64, ' ');
   text += '\n';
   std::string header = "\x93NUMPY";

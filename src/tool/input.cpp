@@ -42,7 +42,7 @@ void to_native(void* data, const description& about, index count) {
 }
 
 [[noreturn]] void too_short(const std::string& name, const description& about, std::size_t actual) {
-  throw_format(name + ": the data end early: the shape " + text_of(about.shape) + " of " + name_of(about.type) +
+  throw_format(name + ": the data end early: the shape " + to_string(about.shape) + " of " + name_of(about.type) +
                " needs " + std::to_string(about.bytes()) + " bytes, found " + std::to_string(actual));
 }
 

@@ -94,9 +94,13 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   for (; shift == 0 && i + lanes <= n; i += lanes) {
     for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
   }
-  for (; i < n; ++i) {
-    const index j = (shift + i) % lanes;
-    lane.set(j, m(lane.get(j), regroup::lift(m, t[i])));
+  if (shift == 0) {
+    for (index j = 0; j < n - i; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
+  } else {
+    for (; i < n; ++i) {
+      const index j = (shift + i) % lanes;
+      lane.set(j, m(lane.get(j), regroup::lift(m, t[i])));
+    }
   }
   return halve(m, lane, head);
 }
@@ -170,9 +174,9 @@ template <class Load>
 template <class M, class Map>
 constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   if constexpr (std::same_as<Map, std::identity>) {
-    return leaf(m, *this);
+    return leaf(m, tile<Load>{load_, size_});  // a tile lift counts its lanes from the first present element
   } else {
-    return leaf(m, tile<mapped<Load, Map>>{{load_, map}, size_, offset_});
+    return leaf(m, tile<mapped<Load, Map>>{{load_, map}, size_});
   }
 }
 

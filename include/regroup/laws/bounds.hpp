@@ -351,14 +351,16 @@ struct bound<affine<T>> {
 template <class... Monoids>
 struct bound<fanout<Monoids...>> {
   template <class X>
-  requires(has_bound<Monoids, X>&&...) static errors state(const fanout<Monoids...>& m, std::span<const X> xs,
+      requires(has_bound<Monoids, X> && ...)
+  static errors state(const fanout<Monoids...>& m, std::span<const X> xs,
                                                            index depth) {
     errors found;
     std::apply(
         [&](const auto&... member) {
           const auto add = [&](const auto& one) {
             errors e = state_errors(one, xs, depth);
-            const image cells = image_of(fold(one, std::span(std::as_const(lifted(one, xs)))));
+            const auto states = lift_all(one, xs);
+            const image cells = image_of(fold(one, std::span<const typename decltype(states)::value_type>(states)));
             e.resize(static_cast<std::size_t>(
                 std::ranges::count_if(cells, [](const cell& c) { return c.what == cell::kind::real; })));
             found.insert(found.end(), e.begin(), e.end());
@@ -367,14 +369,6 @@ struct bound<fanout<Monoids...>> {
         },
         m.members());
     return found;
-  }
-
- private:
-  template <class M, class X>
-  static const std::vector<state_of<M>>& lifted(const M& m, std::span<const X> xs) {
-    static thread_local std::vector<state_of<M>> states;
-    states = lift_all(m, xs);
-    return states;
   }
 };
 

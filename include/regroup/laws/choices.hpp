@@ -49,6 +49,7 @@ class choices {
   /// The next choice; 0 where none is left.
   std::uint64_t word() { return next_ < words_.size() ? words_[next_++] : 0; }
   [[nodiscard]] bool special() const { return special_; }
+  [[nodiscard]] std::size_t used() const { return next_; }
 
   /// A float, double or 16-bit float: small integers first, then halves, then everything that is trouble.
   template <class Real>

@@ -9,6 +9,7 @@
 #include <rapidcheck/shrinkable/Create.h>
 #include <rapidcheck/shrinkable/Transform.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -69,9 +70,9 @@ inline std::vector<trial> shrinks_of(const trial& t, const search_settings& sett
       if (which >= 9) with(at, (which - 1) << 4 | kind);
     }
     if (settings.extend && t.elements[i].size() < 64) {
-      for (std::uint64_t step = 1; step < 9; ++step) {
+      for (std::uint64_t step = 1; step < 40; ++step) {
         trial s = t;
-        while (s.elements[i].size() < 2 || s.elements[i].back() == 0) s.elements[i].size() < 2 ? s.elements[i].push_back(0) : s.elements[i].pop_back();
+        s.elements[i].resize(std::max<std::size_t>(s.elements[i].size(), 2));
         s.elements[i].push_back(step);
         simpler.push_back(std::move(s));
       }
@@ -104,16 +105,17 @@ inline search_result search(const search_settings& settings, const std::function
   const rc::Gen<CaseDescription> property([&](rc::Random random, int size) {
     trial t;
     const auto below = [&](std::uint64_t n) { return random.next() % n; };
-    const int most = settings.least_elements + (settings.most_elements - settings.least_elements) * (size + 1) / 101;
+    const int grown = settings.least_elements + (settings.most_elements - settings.least_elements) * (size + 1) / 101;
+    const int most = below(2) == 0 ? std::min(grown, settings.least_elements + 4) : grown;
     const auto n = static_cast<std::size_t>(settings.least_elements) +
                    below(static_cast<std::uint64_t>(most - settings.least_elements) + 1);
-    const bool traps = below(2) == 0;  // half the cases have no huge, denormal or special values: others hide there
+    const std::uint64_t theme = below(3);  // tame values; all kinds; mostly traps, which hide in each other's company
     for (std::size_t i = 0; i < n; ++i) {
       std::vector<std::uint64_t> words(static_cast<std::size_t>(settings.words));
       for (auto& word : words) {
-        const std::uint64_t kind = traps ? below(16) : below(5);
+        const std::uint64_t kind = theme == 0 ? below(5) : theme == 1 ? below(16) : below(2) * (6 + below(6));
         const std::uint64_t bits = below(4) == 0 ? 3 : below(40);
-        word = below(std::uint64_t{1} << bits) << 4 | (kind & 15);
+        word = below(std::uint64_t{1} << bits) << 4 | kind;
       }
       t.elements.push_back(std::move(words));
     }

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "regroup/monoid.hpp"
@@ -19,19 +20,9 @@ struct fanout_part {
 };
 template <class Indices, class... States>
 struct fanout_parts;
-}  // namespace detail
-
-/// The states of a fanout side by side: an aggregate, trivially copyable where they all are. `get<k>(state)` is the
-/// k-th.
-template <class... States>
-using fanout_state = detail::fanout_parts<std::index_sequence_for<States...>, States...>;
-
-namespace detail {
 template <std::size_t... k, class... States>
 struct fanout_parts<std::index_sequence<k...>, States...> : fanout_part<k, States>... {};
-}  // namespace detail
 
-namespace detail {
 template <std::size_t k, class State>
 constexpr State& get(fanout_part<k, State>& s) {
   return s.part;
@@ -45,6 +36,11 @@ constexpr State&& get(fanout_part<k, State>&& s) {
   return std::move(s.part);
 }
 }  // namespace detail
+
+/// The states of a fanout side by side: an aggregate, trivially copyable where they all are; `get<k>(state)` is the
+/// k-th.
+template <class... States>
+using fanout_state = detail::fanout_parts<std::index_sequence_for<States...>, States...>;
 
 /// `auto [n, stats, low] = reduce(par, xs, fanout{count{}, moments<double>{}, minimum<double>{}})`: every member lifts
 /// every element; the answer is the tuple of their answers.
@@ -94,3 +90,11 @@ class fanout {
 };
 
 }  // namespace regroup
+
+/// A fanout's state opens as a tuple: `auto [a, b] = state`.
+template <std::size_t... k, class... States>
+struct std::tuple_size<regroup::detail::fanout_parts<std::index_sequence<k...>, States...>>
+    : std::integral_constant<std::size_t, sizeof...(States)> {};
+template <std::size_t i, std::size_t... k, class... States>
+struct std::tuple_element<i, regroup::detail::fanout_parts<std::index_sequence<k...>, States...>>
+    : std::tuple_element<i, std::tuple<States...>> {};

@@ -26,16 +26,19 @@ class histogram {
   static constexpr bool is_commutative = true;
   static constexpr bool is_exact = true;
 
-  constexpr histogram(double lo, double hi, index bins)
-      : lo_(lo == hi ? lo - 0.5 : lo),
-        hi_(lo == hi ? hi + 0.5 : hi),
-        step_((hi_ - lo_) / static_cast<double>(bins)),
-        bins_(bins) {
+  constexpr histogram(double lo, double hi, index bins) : bins_(bins) {
     constexpr double most = std::numeric_limits<double>::max();
-    if (!(-most <= lo && lo <= hi && hi <= most)) {
-      throw std::invalid_argument("histogram needs finite lo <= hi");
-    }
+    if (!(-most <= lo && lo <= hi && hi <= most)) throw std::invalid_argument("histogram needs finite lo <= hi");
     if (bins < 1) throw std::invalid_argument("histogram needs at least one bin");
+    const double first = lo == hi ? lo - 0.5 : lo;
+    const double last = lo == hi ? hi + 0.5 : hi;
+    const double step = (last - first) / static_cast<double>(bins);
+    const double minus_zero = -(lo - lo);  // no compiler may know it, so the fma is a product that nothing contracts
+    for (index i = 0; i < bins; ++i) {
+      edges_.push_back(static_cast<Real>(math::fma(static_cast<double>(i), step, minus_zero) + first));
+    }
+    edges_.push_back(static_cast<Real>(last));
+    width_ = static_cast<Real>(last - first);
   }
 
   constexpr state identity() const { return state(static_cast<std::size_t>(bins_)); }
@@ -57,33 +60,26 @@ class histogram {
     return s;
   }
 
-  [[nodiscard]] constexpr index bins() const { return bins_; }
-  /// Edge i of 0 .. bins, as numpy.linspace computes it: i step rounded, + lo rounded, then converted to Real.
-  [[nodiscard]] constexpr Real edge(index i) const {
-    // lo - lo is 0, but no compiler may know: an fma onto -0 is a product that nothing can contract.
-    const double offset = math::fma(static_cast<double>(i), step_, -(lo_ - lo_));
-    return static_cast<Real>(i == bins_ ? hi_ : offset + lo_);
-  }
+  /// The bins + 1 edges as numpy.linspace computes them: i step rounded, + lo rounded, then converted to Real.
+  [[nodiscard]] constexpr const std::vector<Real>& edges() const { return edges_; }
 
  private:
   constexpr void count_in(state& counts, Real x) const {
-    const Real lo = static_cast<Real>(lo_);
-    if (!(x >= lo && x <= static_cast<Real>(hi_))) return;
-    const Real place = (x - lo) / static_cast<Real>(hi_ - lo_) * static_cast<Real>(bins_);
+    if (!(x >= edges_.front() && x <= edges_.back())) return;
+    const Real place = (x - edges_.front()) / width_ * static_cast<Real>(bins_);
     index bin = place < static_cast<Real>(bins_) ? static_cast<index>(place) : bins_ - 1;
     bin = std::min(bin, bins_ - 1);
-    if (x < edge(bin)) {
+    if (x < edges_[static_cast<std::size_t>(bin)]) {
       --bin;
-    } else if (bin != bins_ - 1 && x >= edge(bin + 1)) {
+    } else if (bin != bins_ - 1 && x >= edges_[static_cast<std::size_t>(bin + 1)]) {
       ++bin;
     }
     ++counts[static_cast<std::size_t>(bin)];
   }
 
-  double lo_;
-  double hi_;
-  double step_;
   index bins_;
+  Real width_ = 0;
+  std::vector<Real> edges_;
 };
 
 }  // namespace regroup

@@ -58,20 +58,18 @@ struct moments {
     const Real apart = b.mean - a.mean;
     const Real mean = twice / (n + n);
     const Real deviation = math::fma(apart * apart, in_a * in_b / n, a.deviation + b.deviation);
-    const bool only_b = a.count == 0;
-    const bool only_a = b.count == 0;
-    return {a.count + b.count,
-            only_b   ? b.mean
-            : only_a ? a.mean
-                     : mean,
-            only_b   ? b.deviation
-            : only_a ? a.deviation
-                     : deviation};
+    return {a.count + b.count, present(a, b, a.mean, b.mean, mean), present(a, b, a.deviation, b.deviation, deviation)};
   }
   constexpr answer lower(state s) const {
     const Real n = detail::from_count<Real>(s.count);
     const Real variance = s.deviation / n;  // 0 / 0 for nothing
     return {s.count, s.count == 0 ? variance : s.mean + 0, variance};
+  }
+
+ private:
+  /// Where a count is 0, the other side's.
+  static constexpr Real present(state a, state b, Real of_a, Real of_b, Real of_both) {
+    return math::select(a.count == 0, of_b, math::select(b.count == 0, of_a, of_both));
   }
 };
 

@@ -47,6 +47,8 @@ struct fixed_vector {
   static constexpr std::size_t size() { return static_cast<std::size_t>(D); }
   constexpr Real& operator[](std::size_t k) { return values[k]; }
   constexpr const Real& operator[](std::size_t k) const { return values[k]; }
+  constexpr const Real* begin() const { return values; }
+  constexpr const Real* end() const { return values + D; }
 };
 
 /// d numbers, d known at run time: one allocation a vector, moved where it can be.
@@ -67,6 +69,8 @@ struct dynamic_vector {
   constexpr std::size_t size() const { return values.size(); }
   constexpr Real& operator[](std::size_t k) { return values[k]; }
   constexpr const Real& operator[](std::size_t k) const { return values[k]; }
+  constexpr auto begin() const { return values.begin(); }
+  constexpr auto end() const { return values.end(); }
 };
 
 namespace detail {

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's fold over keys: softmax_mean's reduction with a tile of K and V as the chunk. The order is a contract, one
+// for each query, whatever else is computed with it:
+//   score   = the chain s = fma(q[c], k[c], s) over c ascending from 0, then times scale (rounded), then the masks
+//   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
+//             multiplied by `rescale`'s factor and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
+//             w = softmax_weight(score). A key that is hidden, or scores -inf, is skipped
+//   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
+// Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "regroup/algorithms/attention_keys.hpp"
+#include "regroup/algorithms/attention_masks.hpp"
+#include "regroup/executor.hpp"
+#include "regroup/monoids/softmax_mean.hpp"
+
+namespace regroup {
+
+/// Keys to a tile and to a leaf of attention, at absolute positions.
+inline constexpr index attention_tile_keys = 64;
+inline constexpr index attention_leaf_keys = 1024;
+
+/// What attention accumulates in: double for double, float for float and 16 bits.
+template <class T>
+using attention_real = std::conditional_t<std::same_as<T, double>, double, float>;
+
+namespace attention_fold {
+
+/// Queries computed side by side: lanes of a vector. Not part of the order.
+inline constexpr index block_queries = 32;
+
+/// The states of some queries: m and l, one a query, and unnormalised O, one row of dv a query.
+template <class Real>
+struct fragment {
+  std::vector<Real> m, l, o;
+
+  fragment(index queries, index dv)
+      : m(static_cast<std::size_t>(queries), Real{hidden}), l(m.size()), o(m.size() * static_cast<std::size_t>(dv), -Real{}) {}
+};
+
+/// a := a b for `count` states of softmax_mean, each with a row of dv elements of O: `rescale`, element by element.
+template <class Real>
+void merge(index count, index dv, Real* m_a, Real* l_a, Real* o_a, const Real* m_b, const Real* l_b, const Real* o_b);
+
+/// softmax_mean over fragments of the same queries.
+template <class Real>
+struct fragments {
+  static constexpr bool is_commutative = true;
+  index queries = 0;
+  index dv = 0;
+  fragment<Real> identity() const { return {queries, dv}; }
+  fragment<Real> operator()(fragment<Real> a, const fragment<Real>& b) const {
+    merge(queries, dv, a.m.data(), a.l.data(), a.o.data(), b.m.data(), b.l.data(), b.o.data());
+    return a;
+  }
+};
+
+/// One call's arguments, checked and brought to rank 4. Throws shape_error and argument_error.
+template <class T>
+struct problem {
+  using Real = attention_real<T>;
+
+  problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
+          std::optional<double> scale_or_default);
+
+  view<const T> q;  // (B, H, Nq, d)
+  view<const T> k;  // (B, Hkv, Nk, d), or pages (P, Hkv, page size, d)
+  view<const T> v;
+  const attention_source<T>& keys;  // where paged, the table
+  attention_extents extents;
+  index key_heads = 0, group = 1, d = 0, dv = 0, page_size = 0;
+  shape outer;  // the extents (..., H, Nq) of the results
+  std::shared_ptr<const bound_mask> mask;
+  Real scale = 1;
+
+  /// Rows are the queries of one key head, query by query, its `group` heads side by side.
+  [[nodiscard]] index rows() const noexcept { return group * extents.queries; }
+  [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_queries - 1) / block_queries; }
+  [[nodiscard]] index blocks() const noexcept { return extents.batches * key_heads * blocks_of_head(); }
+  [[nodiscard]] index row_length() const noexcept { return d + dv; }
+};
+
+/// Up to 32 queries that share a key head, over the keys of `range`: leaves on request.
+template <class T>
+class block {
+ public:
+  using Real = attention_real<T>;
+
+  block(const problem<T>& p, index number, key_range range);
+  [[nodiscard]] index queries() const noexcept { return count_; }
+  [[nodiscard]] index batch() const noexcept { return batch_; }
+  [[nodiscard]] index head(index lane) const noexcept { return heads_[static_cast<std::size_t>(lane)]; }
+  [[nodiscard]] index query(index lane) const noexcept { return queries_[static_cast<std::size_t>(lane)]; }
+  /// The leaves that hold a key which some query may see.
+  [[nodiscard]] key_range leaves() const noexcept;
+  /// The states of leaf `t`.
+  [[nodiscard]] fragment<Real> leaf(index t);
+
+ private:
+  block(const block& whole, index lane);  // one of its queries, hidden keys left out with care
+  void gather();
+  void tile(index first, index last, fragment<Real>& f);
+  bool scores(index first, index last);
+  const Real* values(index first, index last, index& step);
+  const T* row(const view<const T>& x, index key) const;
+  bool is_even(const view<const T>& x, index first, index last) const;
+
+  const problem<T>& p_;
+  bool careful_ = false;
+  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
+  std::vector<index> heads_, queries_;
+  std::vector<key_range> seen_;  // what each lane may see
+  key_range all_;                // what some lane may see
+  bool hides_ = false;           // whether the leaf at hand holds hidden keys
+  std::vector<Real> q_, k_, v_, s_;
+};
+
+/// sink(batch, head, query, m, l, o) once a query: its state over the keys of `range`. Blocks of queries are shared out
+/// and, where they are few, aligned runs of leaves too; the tree is the same.
+template <executor Executor, class T, class Sink>
+void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& sink) {
+  using Real = attention_real<T>;
+  using states = forest<fragment<Real>>;
+  range.last = std::min(range.last, p.extents.keys);
+  const index blocks = p.blocks();
+  const index leaves = (std::max<index>(range.last, 0) + attention_leaf_keys - 1) / attention_leaf_keys;
+  int level = 0;
+  while ((leaves >> level) > 1 && blocks * (leaves >> level) > 64) ++level;
+  const index run_leaves = index{1} << level;
+  const index runs = std::max<index>((leaves + run_leaves - 1) / run_leaves, 1);
+
+  const auto fold_run = [&](index number, index r) {
+    block<T> b(p, number, range);
+    const fragments<Real> m{b.queries(), p.dv};
+    states result;
+    const auto [first, last] = b.leaves();
+    for (index t = std::max(first, r * run_leaves); t < std::min(last, (r + 1) * run_leaves); ++t) {
+      result.push(m, {0, t, b.leaf(t)});
+    }
+    return result;
+  };
+  const auto put = [&](index number, const states& all) {
+    const block<T> b(p, number, {0, 0});
+    const fragments<Real> m{b.queries(), p.dv};
+    const auto value = all.value(m);
+    const fragment<Real> state = value ? *value : m.identity();
+    for (index lane = 0; lane < b.queries(); ++lane) {
+      const auto at = static_cast<std::size_t>(lane);
+      sink(b.batch(), b.head(lane), b.query(lane), state.m[at], state.l[at], state.o.data() + lane * p.dv);
+    }
+  };
+  const double multiply_adds = static_cast<double>(std::min(p.rows(), block_queries) * p.row_length()) *
+                               static_cast<double>(std::min(leaves, run_leaves) * attention_leaf_keys);
+  const double cost = 1000.0 + multiply_adds / 30;
+  if (runs == 1) return ex.for_each(blocks, cost, [&](index i) { put(i, fold_run(i, 0)); });
+  std::vector<states> parts(static_cast<std::size_t>(blocks * runs));
+  ex.for_each(blocks * runs, cost, [&](index i) { parts[static_cast<std::size_t>(i)] = fold_run(i / runs, i % runs); });
+  for (index number = 0; number < blocks; ++number) {
+    const fragments<Real> m{std::min(p.rows(), block_queries), p.dv};
+    states all;
+    for (index r = 0; r < runs; ++r) all.append(m, std::move(parts[static_cast<std::size_t>(number * runs + r)]));
+    put(number, all);
+  }
+}
+
+}  // namespace attention_fold
+}  // namespace regroup

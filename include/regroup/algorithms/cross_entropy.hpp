@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy of logits against integer targets: a row folds to (M, s) as in softmax, and its loss is
+// log s + (M - x_target), never logsumexp - x_target, which would lose |logsumexp| u (6e-4 at logits of 1e4 in float).
+// Losses are summed in double in the contract's order, so the result does not depend on threads. Level: thread.
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "regroup/algorithms/softmax.hpp"
+
+namespace regroup {
+
+/// What becomes of the rows' losses: their mean or sum over the rows that are not ignored, or no sum at all (the call
+/// returns 0; take `.losses`).
+enum class loss_reduction { mean, sum, none };
+
+/// What `cross_entropy` may be told. `X` is the element type of the logits, `Real` float, or double for double.
+template <class X, class Real>
+struct cross_entropy_options {
+  index ignore_index = -100;               ///< rows with this target have loss 0, gradient 0 and no part in the mean
+  loss_reduction reduction = loss_reduction::mean;
+  std::optional<view<X>> gradient = {};    ///< (softmax - onehot), over the count for the mean; in the logits' shape
+  std::optional<view<Real>> losses = {};   ///< one a row, in C order of the other axes; ignored rows 0
+};
+
+namespace cross_entropy_parts {
+
+/// Throws argument_error for the first row whose target is neither a class nor ignored; otherwise counts those in use.
+template <class Targets>
+index count_used(const Targets& targets, index classes, index ignore_index) {
+  index used = 0;
+  for (index row = 0; row < targets.size(); ++row) {
+    const auto target = static_cast<index>(targets[row]);
+    if (target == ignore_index) continue;
+    if (target < 0 || target >= classes) {
+      throw_argument("row " + std::to_string(row) + " has target " + std::to_string(target) + "; with " +
+                     std::to_string(classes) + " classes a target is 0 to " + std::to_string(classes - 1) + ", or " +
+                     std::to_string(ignore_index) + " to be ignored");
+    }
+    ++used;
+  }
+  return used;
+}
+
+/// The targets in C order of their axes, one a row of the logits.
+template <class Logits, class Targets>
+auto targets_of(const Logits& logits, const Targets& targets) {
+  const auto v = view(targets);
+  using integer = std::remove_cv_t<typename decltype(v)::element_type>;
+  static_assert(std::integral<integer> && !std::same_as<integer, bool>, "regroup: cross_entropy's targets are integers");
+  index rows = 1;
+  for (int a = 0; a + 1 < logits.rank(); ++a) rows *= logits.extent(a);
+  if (v.size() != rows) {
+    throw_shape("cross_entropy needs one target a row, " + std::to_string(rows) + " for logits of shape " +
+                to_string(logits.extents()) + "; the targets have shape " + to_string(v.extents()));
+  }
+  return generate(rows, [v](index row) { return v.data()[offset_of(row, v.extents(), v.strides())]; });
+}
+
+}  // namespace cross_entropy_parts
+
+/// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any
+/// strides: the mean or sum over rows of log s + (M - x_target), in float (double for double); the mean of no rows is
+/// NaN, the sum 0. A row that holds NaN, +inf or only -inf has a NaN loss. `.gradient` may be exactly the logits. Two
+/// sweeps of the logits, one more with a gradient; one double a row. Throws argument_error for a target out of range,
+/// naming the row, shape_error, overlap_error; nothing is written then.
+template <executor Executor, class View, class Targets>
+auto cross_entropy(const Executor& ex, const View& logits, const Targets& targets,
+                   const cross_entropy_options<softmax_parts::element_in<const View>,
+                                               softmax_parts::real_in<const View>>& options = {}) {
+  using real = softmax_parts::real_in<const View>;
+  const auto x = view(logits);
+  const auto in = softmax_parts::rows_along(x, -1, "cross_entropy");
+  const auto target = cross_entropy_parts::targets_of(x, targets);
+  const index classes = in.length();
+  const index used = cross_entropy_parts::count_used(target, classes, options.ignore_index);
+  auto gradient = options.gradient;
+  const auto out = gradient ? std::optional(softmax_parts::output_rows(x, *gradient, -1, "cross_entropy")) : std::nullopt;
+  if (gradient) require_apart(view(targets), *gradient, false);
+  if (options.losses) {
+    require_apart(view(targets), *options.losses, false);
+    if (gradient) require_apart(*gradient, *options.losses, false);
+  }
+  const auto put = [&](const auto& put_loss) {
+    std::vector<double> losses(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
+    const real share = options.reduction == loss_reduction::mean ? real{1} / static_cast<real>(used) : real{1};
+    const softmax_parts::scaled<real> seen(1);
+    softmax_parts::each_row(ex, in.size(), classes, [&](index row, const auto& by) {
+      const auto t = static_cast<index>(target[row]);
+      if (t == options.ignore_index) {
+        if (out) softmax_parts::write_row(by, in[row], (*out)[row], [](const auto&) { return real{0}; });
+        put_loss(row, real{0});
+        return;
+      }
+      const auto state = softmax_parts::state_of_row(by, in[row], seen);
+      const real below = state.m - seen(in[row][t]);
+      const real loss = softmax_parts::unless_infinite(state.m, math::log(state.s) + below);
+      losses[static_cast<std::size_t>(row)] = static_cast<double>(loss);
+      put_loss(row, loss);
+      if (out) {
+        const softmax_parts::probability<real> p(seen, state);
+        const real wrong = math::fma(p.w(in[row][t]), p.reciprocal, real{-1});
+        softmax_parts::write_row(by, in[row], (*out)[row], [p, share](const auto& e) { return p(e) * share; });
+        (*out)[row][t] = static_cast<softmax_parts::element_in<const View>>(wrong * share);
+      }
+    });
+    return losses;
+  };
+  const std::vector<double> losses =
+      options.losses ? put(verbs::output(x, *options.losses, in.size())) : put([](index, real) {});
+  if (options.reduction == loss_reduction::none) return real{0};
+  const double sum = reduce(ex, losses, plus<double>{});
+  return static_cast<real>(options.reduction == loss_reduction::mean ? sum / static_cast<double>(used) : sum);
+}
+
+}  // namespace regroup

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// When two evaluations of one expression count as equal: the same bits, or reals within what rounding can do. For a
+// monoid whose error nobody has told us, that is measured: the same expression is evaluated again with every number that
+// enters and leaves a combine moved by a few units in its last place, in several patterns of signs (stochastic arithmetic:
+// Vignes; Parker). What rounding can do, such nudges do as well; what they cannot do is a broken law. Level: element.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "regroup/laws.hpp"
+
+namespace regroup::laws {
+
+/// Moves the reals of states. Pattern 0 leaves them alone; 1 and 2 move all up or down; the rest draw signs.
+class nudge {
+ public:
+  static constexpr int patterns = 10;
+  static constexpr int units = 4;  ///< of u, half a unit in the last place of 1
+
+  void start(int pattern) {
+    pattern_ = pattern;
+    draw_ = static_cast<std::uint64_t>(pattern);
+  }
+  [[nodiscard]] bool is_active() const { return pattern_ != 0; }
+
+  template <class State>
+  void operand(State& s) {
+    move(s, false);
+  }
+  template <class State>
+  void result(State& s) {
+    move(s, true);
+  }
+  /// Whether a number was so large that products of two of its kind may overflow.
+  [[nodiscard]] bool was_huge() const { return huge_; }
+
+ private:
+  struct mover {
+    nudge& by;
+    bool underflow;
+    void size(std::size_t) {}
+    template <class T>
+    void operator()(T& x) {
+      if constexpr (std::is_floating_point_v<T> && !std::is_const_v<T>) x = by.moved(x, underflow);
+    }
+  };
+  template <class State>
+  void move(State& s, bool underflow) {
+    if constexpr (is_transparent<State>) {
+      if (!is_active()) return;
+      mover f{*this, underflow};
+      visit(s, f);
+    }
+  }
+  template <class Real>
+  Real moved(Real x, bool underflow) {
+    using limits = std::numeric_limits<Real>;
+    if (!std::isfinite(x)) return x;
+    if (std::fabs(x) >= std::ldexp(Real(1), limits::max_exponent / 2 - 4)) huge_ = true;
+    draw_ = mix(draw_);
+    const bool up = pattern_ == 1 || (pattern_ > 2 && draw_ % 2 == 0);
+    const Real relative = x * (units * limits::epsilon() / 2);
+    const Real absolute = underflow ? limits::min() : Real(0);
+    const Real moved = up ? x + relative + absolute : x - relative - absolute;
+    return std::isfinite(moved) ? moved : x;
+  }
+
+  int pattern_ = 0;
+  std::uint64_t draw_ = 0;
+  bool huge_ = false;
+};
+
+/// A monoid whose combine is nudged.
+template <class M>
+struct nudged {
+  const M* m;
+  nudge* by;
+
+  state_of<M> identity() const { return m->identity(); }
+  template <class X>
+  state_of<M> lift(const X& x) const {
+    return regroup::lift(*m, x);
+  }
+  state_of<M> operator()(state_of<M> a, state_of<M> b) const {
+    by->operand(a);
+    by->operand(b);
+    state_of<M> s = (*m)(std::move(a), std::move(b));
+    by->result(s);
+    return s;
+  }
+  auto lower(const state_of<M>& s) const {
+    if (!by->is_active()) return regroup::lower(*m, s);
+    state_of<M> moved = s;
+    by->operand(moved);
+    auto answer = regroup::lower(*m, moved);
+    by->result(answer);
+    return answer;
+  }
+};
+
+/// Both sides of an equation, as numbers.
+struct sides {
+  image left, right;
+  bool opaque = false;  ///< not numbers: `opaque_equal` says whether == holds
+  bool opaque_equal = true;
+  bool is_answer = false;
+  index depth = 0;
+  std::string left_name, right_name;
+  std::string left_text, right_text;
+};
+
+/// The equivalence that check_laws hands to the laws: it keeps both sides and lets the law go on.
+class collector {
+ public:
+  bool explain = false;
+  index depth = 0;
+  bool answers = false;
+  std::string_view left_name = "left", right_name = "right";
+  std::vector<std::pair<std::string_view, std::string_view>> names;  ///< of the equations in turn, if given
+  std::vector<sides> all;
+
+  template <class L, class R>
+  bool operator()(const L& left, const R& right) {
+    sides s;
+    s.is_answer = answers;
+    s.depth = depth;
+    if constexpr (is_transparent<L> && is_transparent<R>) {
+      s.left = image_of(left);
+      s.right = image_of(right);
+    } else {
+      s.opaque = true;
+      s.opaque_equal = bitwise{}(left, right);
+    }
+    if (explain) {
+      s.left_name = all.size() < names.size() ? names[all.size()].first : left_name;
+      s.right_name = all.size() < names.size() ? names[all.size()].second : right_name;
+      s.left_text = text_of(left);
+      s.right_text = text_of(right);
+    }
+    all.push_back(std::move(s));
+    return true;
+  }
+};
+
+struct verdict {
+  bool holds = true;
+  bool excused = false;
+  long double ratio = 0;       ///< difference / bound, the worst
+  std::size_t equation = 0;    ///< the one that falls
+  long double difference = 0;
+  long double allowed = 0;
+  bool bitwise = false;
+};
+
+/// Compares one equation against errors allowed to its reals (none: bitwise). False where it falls.
+inline bool judge(const sides& s, const std::vector<long double>& allowed, bool overflow, zeros z, verdict& v) {
+  if (s.opaque) {
+    if (!s.opaque_equal) v.holds = false;
+    return v.holds;
+  }
+  const auto fall = [&](long double difference, long double bound) {
+    v.holds = false;
+    v.difference = difference;
+    v.allowed = bound;
+    v.bitwise = allowed.empty();
+    return false;
+  };
+  if (s.left.size() != s.right.size()) return fall(std::numeric_limits<long double>::quiet_NaN(), 0);
+  std::size_t real = 0;
+  for (std::size_t i = 0; i < s.left.size(); ++i) {
+    cell l = s.left[i];
+    cell r = s.right[i];
+    if (l.what == cell::kind::real && r.what == cell::kind::real && l.digits != r.digits) {  // a reference in double
+      if (l.digits == 24) r.value = static_cast<long double>(static_cast<float>(r.value));
+      if (l.digits == 53) r.value = static_cast<long double>(static_cast<double>(r.value));
+    }
+    const long double bound = l.what == cell::kind::real && real < allowed.size() ? allowed[real] : 0;
+    if (l.what == cell::kind::real) ++real;
+    if (same(l, r, allowed.empty() ? z : zeros::equal)) continue;
+    const long double difference = std::fabs(l.value - r.value);
+    if (l.what != cell::kind::real || r.what != cell::kind::real) return fall(difference, 0);
+    if (std::isinf(bound) || (overflow && !std::isfinite(difference))) {
+      v.excused = true;
+      continue;
+    }
+    if (!(difference <= bound)) return fall(difference, bound);
+    v.ratio = std::fmax(v.ratio, bound > 0 ? difference / bound : 0);
+  }
+  return true;
+}
+
+}  // namespace regroup::laws

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// All of the host part in one line: monoids, views, verbs, executors, streams, laws as predicates, algorithms.
+// Not here: check_laws.hpp, which needs rapidcheck.
+#pragma once
+
+#include "regroup/algorithms/cross_entropy.hpp"
+#include "regroup/algorithms/softmax.hpp"
+#include "regroup/algorithms/softmax_baselines.hpp"
+#include "regroup/error.hpp"
+#include "regroup/executor.hpp"
+#include "regroup/float16.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/laws.hpp"
+#include "regroup/math.hpp"
+#include "regroup/monoid.hpp"
+#include "regroup/monoids/affine.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/compensated.hpp"
+#include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/fanout.hpp"
+#include "regroup/monoids/histogram.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/mean.hpp"
+#include "regroup/monoids/minmax.hpp"
+#include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/softmax_mean.hpp"
+#include "regroup/monoids/top_k.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+#include "regroup/source.hpp"
+#include "regroup/stream.hpp"
+#include "regroup/view.hpp"

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "regroup/monoids/extremum.hpp"
+
+#include "fold.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/monoids/top_k.hpp"
+#include "regroup/reduce.hpp"
+
+namespace {
+using namespace monoids;
+using floats = std::vector<float>;
+using placed = std::vector<regroup::indexed<float>>;
+constexpr float inf = infinity<float>;
+constexpr float none = not_a_number<float>;
+
+placed at(const floats& xs, std::int64_t first = 0) {
+  const regroup::enumerate number(xs.data(), first);
+  placed made;
+  for (std::size_t i = 0; i < xs.size(); ++i) made.push_back(number(static_cast<std::int64_t>(i)));
+  return made;
+}
+
+struct row {
+  floats xs;
+  regroup::indexed<float> min, max;
+};
+const std::vector<row> table{
+    {{}, {inf, -1}, {-inf, -1}},
+    {{7}, {7, 0}, {7, 0}},
+    {{2, 1, 3, 1, 3}, {1, 1}, {3, 2}},
+    {{0, -0.0F}, {0, 0}, {0, 0}},
+    {{-0.0F, 0}, {0, 0}, {0, 0}},
+    {{1, none, 0, none, -inf}, {none, 1}, {none, 1}},
+    {{none}, {none, 0}, {none, 0}},
+    {{inf, inf}, {inf, 0}, {inf, 0}},
+    {{-inf, -inf, -inf}, {-inf, 0}, {-inf, 0}},
+    {{1e-45F, 0, -1e-45F}, {-1e-45F, 2}, {1e-45F, 0}},
+};
+}  // namespace
+
+TEST(extremum, special_values) {
+  for (const row& r : table) {
+    EXPECT_TRUE(same(fold(regroup::argmin<float>{}, at(r.xs)), r.min)) << regroup::laws::text_of(r.xs);
+    EXPECT_TRUE(same(fold(regroup::argmax<float>{}, at(r.xs)), r.max)) << regroup::laws::text_of(r.xs);
+    placed reversed = at(r.xs);
+    std::reverse(reversed.begin(), reversed.end());
+    EXPECT_TRUE(same(fold(regroup::argmin<float>{}, reversed), r.min)) << "reversed";
+    EXPECT_TRUE(same(fold(regroup::argmax<float>{}, reversed), r.max)) << "reversed";
+  }
+}
+
+TEST(extremum, integers_and_large_positions) {
+  const std::int64_t far = (std::int64_t{1} << 31) + 1;
+  const auto low = fold(regroup::argmin<int>{}, std::vector<regroup::indexed<int>>{{4, far}, {4, far + 1}, {9, 0}});
+  EXPECT_TRUE(same(low, regroup::indexed<int>{4, far}));
+  const auto top = std::numeric_limits<int>::max();
+  EXPECT_TRUE(
+      same(fold(regroup::argmin<int>{}, std::vector<regroup::indexed<int>>{{top, 5}}), regroup::indexed<int>{top, 5}));
+}
+
+TEST(extremum, enumerate_numbers_memory) {
+  const std::vector<regroup::float16> xs{regroup::float16(2.0F), regroup::float16(0.5F), regroup::float16(0.5F)};
+  const auto [value, position] =
+      regroup::reduce(regroup::seq, regroup::generate(3, regroup::enumerate(xs.data(), 10)), regroup::argmin<float>{});
+  EXPECT_EQ(value, 0.5F);
+  EXPECT_EQ(position, 11);
+}
+
+TEST(top_k, order_and_ties) {
+  const placed xs = at({1, 3, -0.0F, 3, none, inf, 0, none, -inf});
+  const placed expected{{none, 4}, {none, 7}, {inf, 5}, {3, 1}, {3, 3}, {1, 0}, {-0.0F, 2}, {0, 6}, {-inf, 8}};
+  for (std::int64_t k = 0; k <= 9; ++k) {
+    EXPECT_TRUE(same(fold(regroup::top_k<float>{k}, xs), placed(expected.begin(), expected.begin() + k))) << k;
+  }
+  EXPECT_TRUE(same(fold(regroup::top_k<float>{20}, xs), expected));
+  EXPECT_TRUE(same(fold(regroup::top_k<float>{3}, placed{}), placed{}));
+  const auto fixed = fold(regroup::top_k<float, 3>{}, at({2, 5}));
+  EXPECT_TRUE(same(placed(fixed.begin(), fixed.end()), placed{{5, 1}, {2, 0}, {-inf, -1}}));
+  static_assert(std::is_trivially_copyable_v<regroup::state_of<regroup::top_k<float, 3>>>);
+  EXPECT_THROW(regroup::top_k<float>{-1}, std::invalid_argument);
+}
+
+TEST(top_k, a_tile_is_the_fold_of_its_elements) {
+  floats xs = special_values<float>();
+  std::mt19937_64 draw(5);
+  while (xs.size() < 1000) xs.push_back(static_cast<float>(draw() % 50));
+  for (const std::int64_t k : {0, 1, 7, 999, 1000, 1001}) {
+    const regroup::top_k<float> m{k};
+    const placed elements = at(xs, 3);
+    EXPECT_TRUE(same(regroup::host::leaf_of(m, elements.data(), 1000), state(m, elements))) << k;
+  }
+  const regroup::top_k<float, 5> m;
+  const placed elements = at(xs);
+  EXPECT_TRUE(same(regroup::host::leaf_of(m, elements.data(), 1000), state(m, elements)));
+}

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "regroup/monoids/histogram.hpp"
+
+#include "fold.hpp"
+#include "regroup/host/lanes.hpp"
+
+namespace {
+using namespace monoids;
+using counts = std::vector<std::int64_t>;
+using doubles = std::vector<double>;
+
+template <class Real>
+counts of(const std::vector<Real>& xs, double lo, double hi, std::int64_t bins) {
+  return fold(regroup::histogram<Real>{lo, hi, bins}, xs);
+}
+const doubles tenths{0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0};
+}  // namespace
+
+TEST(histogram, special_values) {
+  constexpr double inf = infinity<double>;
+  EXPECT_EQ(of(doubles{}, 0, 1, 3), (counts{0, 0, 0}));
+  EXPECT_EQ(of(doubles{not_a_number<double>, inf, -inf, -1, 1.5}, 0, 1, 2), (counts{0, 0}));
+  EXPECT_EQ(of(doubles{-0.0, 0.0, 5e-324, 1}, 0, 1, 2), (counts{3, 1}));
+  EXPECT_EQ(of(doubles{1, 2, 3, 4}, 1, 4, 3), (counts{1, 1, 2}));  // the last bin is closed on both sides
+  EXPECT_EQ(of(doubles{2, 2.5, 1.4}, 2, 2, 2), (counts{0, 2}));    // lo == hi: half to each side
+  EXPECT_EQ(of(doubles{-1e308, 0, 1e308}, -1e300, 1e300, 1), (counts{1}));
+}
+
+TEST(histogram, edges_are_numpys) {
+  // 3 * 0.1 is above 0.3 (and 6 and 7 alike), so numpy.histogram puts 0.3 below that edge; in float32 they are equal.
+  EXPECT_EQ(of(tenths, 0, 1, 10), (counts{1, 1, 2, 0, 1, 2, 1, 0, 1, 2}));
+  EXPECT_EQ(of(std::vector<float>(tenths.begin(), tenths.end()), 0, 1, 10), (counts{1, 1, 1, 1, 1, 1, 1, 1, 1, 2}));
+}
+
+TEST(histogram, every_bin_is_between_its_edges) {
+  const regroup::histogram<float> m{-0.7, 2.9, 123};
+  const auto& edges = m.edges();
+  ASSERT_EQ(edges.size(), 124U);
+  for (std::size_t i = 0; i + 1 < edges.size(); ++i) {
+    counts expected(123);
+    expected[i] = 3;
+    const float below_next = std::nextafter(edges[i + 1], -1.0F);
+    EXPECT_EQ(fold(m, std::vector<float>{edges[i], (edges[i] + edges[i + 1]) / 2, below_next}), expected) << i;
+  }
+}
+
+TEST(histogram, a_tile_is_the_fold_of_its_elements) {
+  doubles xs = special_values<double>();
+  std::mt19937_64 draw(5);
+  while (xs.size() < 4096) xs.push_back(static_cast<double>(draw() % 1000) / 100);
+  const regroup::histogram<double> m{0, 8, 40};
+  EXPECT_EQ(regroup::host::leaf_of(m, xs.data(), 4096), state(m, xs));
+}
+
+TEST(histogram, refuses_what_is_no_range) {
+  EXPECT_THROW((regroup::histogram<float>{1, 0, 3}), std::invalid_argument);
+  EXPECT_THROW((regroup::histogram<float>{0, infinity<double>, 3}), std::invalid_argument);
+  EXPECT_THROW((regroup::histogram<float>{not_a_number<double>, 1, 3}), std::invalid_argument);
+  EXPECT_THROW((regroup::histogram<float>{0, 1, 0}), std::invalid_argument);
+}

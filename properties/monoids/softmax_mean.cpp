@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "regroup/monoids/softmax_mean.hpp"
+
+#include <cmath>
+#include <span>
+
+#include "fold.hpp"
+
+namespace {
+using namespace monoids;
+using pair = regroup::fixed_vector<float, 2>;
+using key = regroup::scored<float, pair>;
+using fixed = regroup::softmax_mean<float, pair>;
+constexpr float inf = infinity<float>;
+constexpr float none = not_a_number<float>;
+
+struct row {
+  std::vector<key> keys;
+  pair mean;
+};
+const std::vector<row> table{
+    {{}, {0, 0}},
+    {{{-inf, {1, 2}}, {-inf, {none, inf}}}, {0, 0}},   // a hidden key is the identity, whatever it holds
+    {{{3, {1, -0.0F}}, {-inf, {none, inf}}}, {1, 0}},  // no -0 in answers
+    {{{-1e30F, {1, 2}}}, {1, 2}},
+    {{{inf, {1, 2}}, {0, {1, 2}}}, {none, none}},
+    {{{none, {1, 2}}, {0, {1, 2}}}, {none, none}},
+    {{{0, {none, 2}}, {0, {1, 2}}}, {none, 2}},  // a NaN value stays in its column
+    {{{0, {inf, -inf}}, {0, {1, inf}}}, {inf, none}},
+    {{{1e4F, {1, 3}}, {1e4F, {3, 5}}}, {2, 4}},
+    {{{-0.0F, {1e-45F, 0}}}, {1e-45F, 0}},
+};
+
+/// A user's own O: one number, and nothing of ours but the four names.
+struct scalar {
+  double value;
+  static constexpr scalar filled(regroup::index, double x) { return {x}; }
+  friend constexpr scalar axpy(scalar low, double f, scalar high) {
+    return {regroup::math::fma(low.value, f, high.value)};
+  }
+  friend constexpr scalar scale(scalar v, double f) { return {v.value * f}; }
+  friend constexpr scalar divide(scalar v, double l) { return {v.value / l + 0}; }
+};
+
+double expected(double x) { return (2 * std::exp(-x) + 3) / (std::exp(-x) + 1); }
+}  // namespace
+
+TEST(softmax_mean, special_values) {
+  for (const row& r : table) {
+    EXPECT_TRUE(same(fold(fixed{}, r.keys), r.mean)) << regroup::laws::text_of(r.keys);
+    std::vector<regroup::scored<float, std::span<const float>>> spans;
+    for (const key& k : r.keys) spans.push_back({k.score, {k.value.values, 2}});
+    const auto mean = fold(regroup::softmax_mean<float>{.d = 2}, spans);
+    EXPECT_TRUE(same(mean.values, std::vector<float>{r.mean[0], r.mean[1]})) << "d at run time";
+  }
+}
+
+TEST(softmax_mean, states) {
+  const fixed m;
+  const auto nothing = m.identity();
+  EXPECT_TRUE(same(nothing, regroup::state_of<fixed>{-inf, 0, {-0.0F, -0.0F}}));
+  EXPECT_TRUE(same(m.lift(key{-inf, {none, 1}}), nothing));
+  EXPECT_TRUE(same(m.lift(key{none, {1, 1}}), regroup::state_of<fixed>{none, none, {none, none}}));
+  EXPECT_TRUE(same(m.lift(key{-0.0F, {-0.0F, 1}}), regroup::state_of<fixed>{0, 1, {-0.0F, 1}}));
+  static_assert(std::is_trivially_copyable_v<regroup::state_of<fixed>>);
+}
+
+TEST(softmax_mean, worked_numbers) {
+  using one = regroup::fixed_vector<double, 1>;
+  const regroup::softmax_mean<double, one> m;
+  using keys = std::vector<regroup::scored<double, one>>;
+  const auto first = state(m, keys{{1, {1}}, {2, {1}}});
+  EXPECT_EQ(first.m, 2);
+  EXPECT_NEAR(first.l, 1.368, 5e-4);
+  EXPECT_NEAR(first.o[0], 1.368, 5e-4);
+  const auto both = m(first, state(m, keys{{3, {1}}, {10, {1}}}));
+  EXPECT_EQ(both.m, 10);
+  EXPECT_NEAR(both.l, 1.00137, 5e-6);
+  EXPECT_NEAR(both.o[0], 1.00137, 5e-6);
+  EXPECT_EQ(m.lower(both)[0], 1);
+  EXPECT_NEAR(fold(m, keys{{0, {2}}, {5, {3}}})[0], expected(5), 1e-15);
+}
+
+TEST(softmax_mean, O_is_a_parameter) {
+  const regroup::softmax_mean<double, scalar> m;
+  const std::vector<regroup::scored<double, scalar>> keys{{0, {2}}, {5, {3}}};
+  EXPECT_NEAR(fold(m, keys).value, expected(5), 1e-15);
+}
+
+TEST(softmax_mean, elements_are_widened) {
+  using half = regroup::float16;
+  const std::vector<half> values{half(2.0F), half(3.0F)};
+  const std::vector<regroup::scored<half, std::span<const half>>> keys{{half(1.0F), {values.data(), 1}},
+                                                                       {half(6.0F), {values.data() + 1, 1}}};
+  EXPECT_NEAR(fold(regroup::softmax_mean<double>{.d = 1}, keys)[0], expected(5), 1e-15);
+}
+
+TEST(softmax_mean, one_definition_of_the_merge) {
+  // a kernel's own update, element by element, is the public combine
+  const regroup::rescale<float> merge{1.5F, 4.25F};
+  const fixed m;
+  const auto both = m({1.5F, 2, {3, 4}}, {4.25F, 5, {6, 7}});
+  EXPECT_TRUE(same(both, regroup::state_of<fixed>{merge.m, merge(2, 5), {merge(3, 6), merge(4, 7)}}));
+}

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+# Words alone: exit status 2 and one sentence whenever the command line shows the error, before any file is opened.
+import json
+
+import numpy as np
+
+from support import Case, main
+
+WRONG = [
+    ([], "command is missing"),
+    (["sofmax", "x.npy"], "unknown command 'sofmax'"),
+    (["merge", "a", "-o", "o.npy"], "unknown command 'merge'"),
+    (["softmax"], "X is missing"),
+    (["softmax", "x.npy"], "-o is missing"),
+    (["softmax", "x.npy", "-o"], "needs a value"),
+    (["softmax", "x.npy", "-o", "--log"], "needs a file name"),
+    (["softmax", "x.npy", "-o", "p.npy", "-o", "q.npy"], "more than once"),
+    (["softmax", "x.npy", "-o", "p.npy", "--lse"], "needs a value"),
+    (["softmax", "x.npy", "-o", "p.npy", "--lse", "p.npy"], "same name 'p.npy'"),
+    (["softmax", "x.npy", "y.npy", "-o", "p.npy"], "unexpected word 'y.npy'"),
+    (["softmax", "x.npy", "-o", "p.npy", "--axis", "0,1"], "--axis needs one integer"),
+    (["softmax", "x.npy", "-o", "p.npy", "--axis", "last"], "--axis needs one integer"),
+    (["softmax", "x.npy", "-o", "p.npy", "--windw", "3"], "unknown option '--windw'"),
+    (["softmax", "x.npy", "-o", "-"], "file name"),
+    *((["softmax", "x.npy", "-o", "p.npy", "--scale", s], "--scale") for s in ["nan", "inf", "-inf", "1e999", "x", "1x", ""]),
+    *((["softmax", "x.npy", "-o", "p.npy", "--threads", n], "--threads") for n in ["0", "-1", "two", "1.5", "99999999999"]),
+    (["--threads", "0", "info"], "--threads"),
+    (["softmax", "x.npy", "-o", "p.npy", "--device", "tpu"], "cpu or cuda"),
+    (["reduce", "x.npy"], "--with is missing"),
+    (["reduce", "x.npy", "--with"], "needs a value"),
+    (["reduce", "x.npy", "--with", "median"], ["'median'", "log_sum_exp"]),
+    (["reduce", "x.npy", "--with", "sum,"], "''"),
+    (["reduce", "x.npy", "--with", "Sum"], "'Sum'"),
+    (["reduce", "x.npy", "--with", "affine"], "'affine'"),
+    (["reduce", "x.npy", "--with", "sum:3"], "no parameter"),
+    (["reduce", "x.npy", "--with", "sum,max,sum"], "sum twice"),
+    *((["reduce", "x.npy", "--with", t], "top_k") for t in ["top_k", "top_k:", "top_k:0", "top_k:-3", "top_k:1.5", "top_k:x"]),
+    *((["reduce", "x.npy", "--with", h], "histogram") for h in
+      ["histogram", "histogram:0,1", "histogram:0,1,sum", "histogram:1,0,3", "histogram:0,1,0", "histogram:0,1,-1",
+       "histogram:nan,1,3", "histogram:0,inf,3", "histogram:0,1,2.5", "histogram:0,1,99999999999999999999",
+       "histogram:-1e308,1e308,3"]),
+    (["reduce", "x.npy", "--with", "sum", "--axis", "0,0"], "twice"),
+    (["reduce", "x.npy", "--with", "sum", "--axis", "0,"], "--axis"),
+    (["reduce", "x.npy", "--with", "sum", "--axis", "(0,1)"], "--axis"),
+    (["scan", "x.npy", "-o", "y.npy"], "--with is missing"),
+    *((["scan", "x.npy", "--with", w, "-o", "y.npy"], w) for w in ["mean", "argmax", "moments", "top_k:3", "sum,max", "histogram:0,1,2"]),
+    (["scan", "x.npy", "--with", "sum"], "-o is missing"),
+    (["attention", "q.npy", "k.npy", "-o", "o.npy"], "V is missing"),
+    (["attention", "q.npy", "k.npy", "v.npy"], "-o is missing"),
+    (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal=middle"], "'middle'"),
+    (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal", "top-left"], "unexpected word 'top-left'"),
+    (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--split", "0"], "--split"),
+    (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--scale", "inf"], "--scale"),
+    (["attention", "-", "-", "v.npy", "-o", "o.npy"], "standard input"),
+    (["laws", "--cases", "0"], "--cases"),
+    (["laws", "--seed", "-1"], "--seed"),
+    (["laws", "median"], "'median'"),
+    (["info", "now"], "unexpected word 'now'"),
+]
+
+
+class CommandLine(Case):
+    def test_wrong_words(self):
+        for words, says in WRONG:
+            with self.subTest(words):
+                self.fails(2, *words, says=says)
+
+    def test_help_and_version(self):
+        self.assertRegex(self.ok("--version"), r"^regroup \d+\.\d+\.\d+\n$")
+        self.assertEqual(self.ok("softmax", "--version"), self.ok("--version"))
+        everything = self.ok("--help")
+        for command in ["softmax", "reduce", "scan", "attention", "laws", "info"]:
+            self.assertIn(command, everything)
+            text = self.ok(command, "--help")
+            for option in ["--threads", "--device", "--json", "--quiet", "--help"]:
+                self.assertIn(option, text)
+        for option in ["--axis", "--log", "--scale", "--lse", "-o"]:
+            self.assertIn(option, self.ok("softmax", "-h"))
+
+    def test_options_stand_anywhere(self):
+        x = self.save("x.npy", np.arange(6.0).reshape(2, 3))
+        for words in [["--threads", "2", "reduce", x, "--with", "sum", "--axis", "-1"],
+                      ["reduce", "--axis", "-1", "--with", "sum", x, "--threads", "2"],
+                      ["reduce", "--axis=-1", "--with=sum", "--threads=2", "--quiet", x],
+                      ["--quiet", "reduce", x, "--with", "sum", "--axis", "+1"]]:
+            self.assertEqual(self.ok(*words), "sum 3.0 12.0\n")
+        self.assertEqual(self.ok("reduce", x, "--with", "sum", "--axis", "-1,-2"), "sum 15.0\n")
+
+    def test_cuda_is_refused_in_words(self):
+        x = self.save("x.npy", np.ones(3))
+        self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--device", "cuda", says=["CUDA", "cpu"])
+
+    def test_standard_output_that_is_full(self):
+        x = self.save("x.npy", np.ones(3))
+        import subprocess
+        from support import TOOL
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([TOOL, "reduce", x, "--with", "sum"], stdout=full, stderr=subprocess.PIPE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"standard output", done.stderr)
+
+    def test_info(self):
+        text = self.ok("info")
+        for word in ["version", "order", "threads", "target"]:
+            self.assertIn(word, text)
+        self.assertIsInstance(json.loads(self.ok("info", "--json")), dict)
+
+
+if __name__ == "__main__":
+    main()

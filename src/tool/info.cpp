@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// regroup info: what this build is and what it found; with --measure, the limits that speed is judged against here.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "commands.hpp"
+#include "regroup/executor.hpp"
+#include "regroup/host/dispatch.hpp"
+#include "regroup/math.hpp"
+#include "text.hpp"
+#include "typed.hpp"
+
+namespace regroup::tool {
+namespace {
+
+/// A name and a value that is already JSON.
+using entry = std::pair<std::string, std::string>;
+
+std::string rounded(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::fixed, 2).ptr;
+  return {text, end};
+}
+
+/// Seconds of the fastest of a few runs.
+template <class F>
+double fastest(const F& f) {
+  double best = 1e300;
+  for (int repeat = 0; repeat < 5; ++repeat) {
+    const auto start = std::chrono::steady_clock::now();
+    f();
+    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  }
+  return best;
+}
+
+/// Exclusive-or of some memory: as fast as it can be read.
+std::uint64_t read_all(const std::uint64_t* words, index count) {
+  std::uint64_t result = 0;
+  host::dispatch([&] {
+    std::array<std::uint64_t, 64> sums{};
+    for (index i = 0; i + 64 <= count; i += 64) {
+      for (std::size_t j = 0; j < 64; ++j) sums[j] ^= words[i + static_cast<index>(j)];
+    }
+    for (const std::uint64_t sum : sums) result ^= sum;
+  });
+  return result;
+}
+
+/// Multiply-adds on registers; `rounds` times 128 lanes.
+float multiply_add(index rounds) {
+  float result = 0;
+  host::dispatch([&] {
+    std::array<float, 128> lane;
+    for (std::size_t j = 0; j < 128; ++j) lane[j] = 1.0f + 1e-3f * static_cast<float>(j);
+    for (index i = 0; i < rounds; ++i) {
+      for (std::size_t j = 0; j < 128; ++j) lane[j] = math::fma(lane[j], 0.999f, 0.001f);
+    }
+    for (const float x : lane) result += x;
+  });
+  return result;
+}
+
+/// What the loops above computed, so that no compiler leaves them out.
+volatile std::uint64_t kept = 0;
+
+void measure(const parallel& ex, std::vector<entry>& entries) {
+  constexpr index words = index{1} << 25;  // 256 MiB: beyond any cache
+  std::vector<std::uint64_t> memory(static_cast<std::size_t>(words), 1);
+  const double bytes = static_cast<double>(words) * 8;
+  const double one = fastest([&] { kept = read_all(memory.data(), words); });
+  constexpr index pieces = 256;
+  const double all = fastest([&] {
+    ex.bulk(pieces, [&](index i) { kept = read_all(memory.data() + i * (words / pieces), words / pieces); });
+  });
+  constexpr index rounds = 2'000'000;
+  const double adds = fastest([&] { kept = static_cast<std::uint64_t>(multiply_add(rounds)); });
+  entries.emplace_back("read_gigabytes_per_second_one_thread", rounded(bytes / one * 1e-9));
+  entries.emplace_back("read_gigabytes_per_second", rounded(bytes / all * 1e-9));
+  entries.emplace_back("multiply_add_gigaflops_one_thread", rounded(2.0 * 128 * static_cast<double>(rounds) / adds * 1e-9));
+}
+
+}  // namespace
+
+int run(const info_command& c, const settings& s) {
+  const parallel ex = executor_of(s);
+  std::vector<entry> entries = {
+      {"version", json_string(REGROUP_VERSION)},
+      {"order_version", std::to_string(order_version)},
+      {"tile_elements", std::to_string(tile_elements)},
+      {"lanes", std::to_string(lanes)},
+      {"target", json_string(host::name(host::current_target()))},
+      {"threads", std::to_string(ex.concurrency())},
+      {"hardware_threads", std::to_string(std::thread::hardware_concurrency())},
+      {"gpu", s.json ? "null" : "none: this build computes on the CPU"},
+  };
+  if (c.measure) measure(ex, entries);
+  std::string json;
+  for (const auto& [name, value] : entries) {
+    if (s.json) {
+      json += (json.empty() ? "\"" : ", \"") + name + "\": " + value;
+    } else {
+      const bool quoted = value.front() == '"';
+      std::cout << name << ' ' << (quoted ? value.substr(1, value.size() - 2) : value) << '\n';
+    }
+  }
+  if (s.json) std::cout << '{' << json << "}\n";
+  return 0;
+}
+
+}  // namespace regroup::tool
