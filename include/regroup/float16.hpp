@@ -90,15 +90,10 @@ constexpr std::uint16_t float16::narrow(float x) {
 constexpr float widen(float16 x) { return x; }
 constexpr float widen(bfloat16 x) { return x; }
 template <class X>
-  requires std::is_arithmetic_v<X>
-constexpr X widen(X x) {
-  return x;
-}
+requires std::is_arithmetic_v<X>
+constexpr X widen(X x) { return x; }
 template <class X>
-  requires(!std::is_arithmetic_v<X>)
-constexpr const X& widen(const X& x) {
-  return x;
-}
+requires(!std::is_arithmetic_v<X>) constexpr const X& widen(const X& x) { return x; }
 
 /// The type `widen` gives for an X: float for the 16-bit types, X without const and reference for any other.
 template <class X>

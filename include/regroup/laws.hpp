@@ -149,31 +149,26 @@ inline std::vector<std::size_t> shard_sizes(std::size_t n, std::uint64_t word) {
   return sizes;
 }
 
-/// Shards folded apart, then merged from the left, the answer taken after every merge: the state and the answers of one
-/// fold. Shuffled first if `m` is commutative and `shuffle` is not 0.
+/// Shards folded apart, then merged from the left, the answer taken after every merge: the state and the answer of one
+/// fold. The shards come in any order if `shuffle`, which only commutative monoids allow.
 template <class M, class Equal = bitwise>
 bool sharding(const M& m, std::span<const state_of<M>> states, std::uint64_t word, bool shuffle, Equal&& equal = {}) {
-  struct shard {
-    std::size_t first, size;
-  };
-  std::vector<shard> shards;
-  std::size_t first = 0;
+  std::vector<std::span<const state_of<M>>> shards;
   for (const std::size_t size : shard_sizes(states.size(), word)) {
-    shards.push_back({first, size});
-    first += size;
+    shards.push_back(states.first(size));
+    states = states.subspan(size);
   }
   for (std::size_t i = shards.size(); shuffle && i > 1; --i) std::swap(shards[i - 1], shards[mix(word + i) % i]);
   state_of<M> merged = m.identity();
-  std::vector<state_of<M>> seen;
-  bool holds = true;
-  for (const shard& s : shards) {
-    merged = m(std::move(merged), fold(m, states.subspan(s.first, s.size)));
-    seen.insert(seen.end(), states.begin() + static_cast<std::ptrdiff_t>(s.first),
-                states.begin() + static_cast<std::ptrdiff_t>(s.first + s.size));
-    const auto whole = fold(m, std::span<const state_of<M>>(seen));
-    holds = holds && equal(merged, whole) && equal(regroup::lower(m, merged), regroup::lower(m, whole));
+  auto answer = regroup::lower(m, merged);
+  std::vector<state_of<M>> in_order;
+  for (const auto& shard : shards) {
+    merged = m(std::move(merged), fold(m, shard));
+    answer = regroup::lower(m, merged);
+    in_order.insert(in_order.end(), shard.begin(), shard.end());
   }
-  return holds;
+  const auto whole = fold(m, std::span<const state_of<M>>(in_order));
+  return equal(merged, whole) && equal(answer, regroup::lower(m, whole));
 }
 
 /// For commutative monoids: any order of the states gives the same.

@@ -3,6 +3,8 @@
 // Not here: check_laws.hpp, which needs rapidcheck.
 #pragma once
 
+#include "regroup/algorithms/attention.hpp"
+#include "regroup/algorithms/attention_baseline.hpp"
 #include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/algorithms/softmax_baselines.hpp"

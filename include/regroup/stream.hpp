@@ -30,14 +30,19 @@ template <class M>
 struct lifted_element<M> {
   using type = std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>;
 };
+template <class M>
+  requires(!requires { parameter_of<M>(&M::lift); } && has_lift<M, answer_of<M>>)
+struct lifted_element<M> {
+  using type = std::remove_cvref_t<answer_of<M>>;
+};
 
 /// Bytes out: a flat, native-endian record.
 class writer {
  public:
   template <class T>
   void put(const T& value) {
-    const auto* const first = reinterpret_cast<const std::byte*>(&value);
-    bytes_.insert(bytes_.end(), first, first + sizeof(T));
+    bytes_.resize(bytes_.size() + sizeof(T));
+    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
   }
   template <class T>
   void put_all(const std::vector<T>& values) {
@@ -81,7 +86,8 @@ inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
 
 }  // namespace streams
 
-/// The element type an accumulator keeps by default: what `M::lift` takes, or the state where elements convert to it.
+/// The element type an accumulator keeps by default: what `M::lift` takes; where that takes many types, the answer's if it
+/// is one of them (log_sum_exp<float>: float); and the state where there is no `lift`.
 template <class M>
 using lifted_element = typename streams::lifted_element<M>::type;
 

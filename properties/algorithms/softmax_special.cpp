@@ -32,7 +32,7 @@ const std::vector<special>& table() {
       {{nan, inf}, {nan, nan}, {nan, nan}, nan},
       {{nan, -inf}, {nan, nan}, {nan, nan}, nan},
       {{-inf, 7}, {0, 1}, {-inf, 0}, 7},
-      {{-0.0f, -inf}, {1, 0}, {0, -inf}, 0},
+      {{-0.0f, -inf}, {1, 0}, {-0.0f, -inf}, 0},
       {{0, -1e30f}, {1, 0}, {0, -1e30f}, 0},
       {{3e38f, -3e38f}, {1, 0}, {0, -inf}, 3e38f},
       {{1e-40f, -1e-40f}, {0.5f, 0.5f}, {-0x1.62e43p-1f, -0x1.62e43p-1f}, 0x1.62e43p-1f},

@@ -76,8 +76,8 @@ TEST(arithmetic, truth_and_counts) {
 
 TEST(arithmetic, elements_are_converted_first) {
   EXPECT_EQ(fold(regroup::plus<double>{}, std::vector<float>{16777216.0F, 1.0F}), 16777217.0);
-  EXPECT_EQ(fold(regroup::plus<float>{}, std::vector{regroup::float16(60000.0F), regroup::float16(60000.0F)}),
-            119936.0F);
+  const std::vector<regroup::float16> halves(2, regroup::float16(60000.0F));  // their sum passes what 16 bits hold
+  EXPECT_EQ(fold(regroup::plus<float>{}, halves), 120000.0F);
   EXPECT_EQ(fold(regroup::plus<float>{}, std::vector<bool>{true, true}), 2.0F);
 }
 
@@ -86,5 +86,5 @@ TEST(compensated, keeps_what_a_sum_loses) {
   EXPECT_EQ(fold(regroup::compensated_plus<double>{}, doubles{huge, huge, -huge}), inf);
   const std::vector<float> tenths(100'000, 0.1F);
   EXPECT_EQ(fold(regroup::compensated_plus<float>{}, tenths), static_cast<float>(100'000 * static_cast<double>(0.1F)));
-  EXPECT_NE(fold(regroup::plus<float>{}, tenths), static_cast<float>(100'000 * static_cast<double>(0.1F)));
+  EXPECT_LT(fold(regroup::plus<float>{}, tenths), 9'999.0F);
 }

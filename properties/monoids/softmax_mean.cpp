@@ -85,6 +85,7 @@ TEST(softmax_mean, O_is_a_parameter) {
   const regroup::softmax_mean<double, scalar> m;
   const std::vector<regroup::scored<double, scalar>> keys{{0, {2}}, {5, {3}}};
   EXPECT_NEAR(fold(m, keys).value, expected(5), 1e-15);
+  EXPECT_EQ(scale(fold(m, keys), 0).value, 0);
 }
 
 TEST(softmax_mean, elements_are_widened) {

@@ -114,3 +114,21 @@ TEST(axes, a_hole_between_rows_and_a_broadcast_axis) {
                        {0, 2}, out, order::hashed<order::rule::striped>{});
   EXPECT_EQ(out, trees);
 }
+
+TEST(axes, reduce_of_any_rank_goes_in_c_order) {
+  const auto xs = order::elements(3 * 70 * 40);
+  std::vector<order::word> turned;
+  for (std::int64_t i = 0; i < 40; ++i) {
+    for (std::int64_t j = 0; j < 210; ++j) turned.push_back(xs[static_cast<std::size_t>(40 * j + i)]);
+  }
+  order::for_some_executors([&](const auto& ex, const std::string& name) {
+    const order::hashed<order::rule::pieces> m;
+    EXPECT_EQ(regroup::reduce(ex, regroup::view<const order::word>(xs.data(), {3, 70, 40}), m),
+              order::expected<order::rule::pieces>(xs))
+        << name;
+    EXPECT_EQ(regroup::reduce(ex, regroup::view<const order::word>(xs.data(), {40, 3, 70}, {1, 2800, 40}), m),
+              order::expected<order::rule::pieces>(turned))
+        << name;
+    EXPECT_EQ(regroup::reduce(ex, regroup::view<const order::word>(xs.data(), regroup::shape{}), m), xs[0]) << name;
+  });
+}

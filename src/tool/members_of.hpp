@@ -40,7 +40,7 @@ template <class X, class M, class Write>
 class plain_member : public typed_member<X, M, Write> {
  public:
   using typed_member<X, M, Write>::typed_member;
-  std::any leaf(const X* xs, index n, index offset) const override { return host::leaf_of(this->m_, xs, n, offset); }
+  std::any leaf(const X* xs, index n) const override { return host::leaf_of(this->m_, xs, n); }
 };
 
 /// A monoid over `indexed<X>`; positions count from the left end of a state.
@@ -51,10 +51,10 @@ class positioned_member : public typed_member<X, M, Write> {
 
  public:
   using base::base;
-  std::any leaf(const X* xs, index n, index offset) const override {
+  std::any leaf(const X* xs, index n) const override {
     indexed<X> numbered[tile_elements];
     for (index i = 0; i < n; ++i) numbered[i] = {xs[i], i};
-    return host::leaf_of(this->m_, static_cast<const indexed<X>*>(numbered), n, offset);
+    return host::leaf_of(this->m_, static_cast<const indexed<X>*>(numbered), n);
   }
   void combine(std::any& a, std::any b, index length) const override {
     shift(std::any_cast<state&>(b), length);

@@ -19,7 +19,7 @@ template <class X>
 class member {
  public:
   virtual ~member() = default;
-  virtual std::any leaf(const X* xs, index n, index offset) const = 0;
+  virtual std::any leaf(const X* xs, index n) const = 0;
   /// a := a b, where a covers `length` elements.
   virtual void combine(std::any& a, std::any b, index length) const = 0;
   /// Writes the answer of a row; nullptr is the state of no elements.
@@ -41,7 +41,7 @@ class several {
   template <class Element>
   state lift(const Element& element) const {
     const X x = static_cast<X>(element);
-    return leaf(&x, 1, 0);
+    return leaf(&x, 1);
   }
   state operator()(state a, state b) const {
     if (a.members.empty()) return b;
@@ -56,7 +56,7 @@ class several {
   state lift_tile(const Tile& tile) const {
     X xs[tile_elements];
     for (index i = 0; i < tile.size(); ++i) xs[i] = static_cast<X>(tile[i]);
-    return leaf(xs, tile.size(), tile.offset());
+    return leaf(xs, tile.size());
   }
   void answer(index row, const state& s) const {
     for (std::size_t i = 0; i < members_.size(); ++i) {
@@ -65,10 +65,10 @@ class several {
   }
 
  private:
-  state leaf(const X* xs, index n, index offset) const {
+  state leaf(const X* xs, index n) const {
     state s{n, {}};
     s.members.reserve(members_.size());
-    for (const auto& m : members_) s.members.push_back(m->leaf(xs, n, offset));
+    for (const auto& m : members_) s.members.push_back(m->leaf(xs, n));
     return s;
   }
 

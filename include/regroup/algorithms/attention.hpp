@@ -24,7 +24,7 @@ void attention(const Executor& ex, const Q& q, const attention_source<T>& keys, 
   static_assert(std::same_as<element, T> || std::same_as<element, float> || std::same_as<element, Real>,
                 "regroup: attention's output has the queries' element type, or float");
   attention_fold::check_split(options.split);
-  const attention_fold::problem<T> p(view<const T>(view(q)), keys, options.mask, options.scale);
+  const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale);
   const attention_fold::results<Real, element> results(to, options.logsumexp, p.outer, p.dv);
   results.require_apart_from(p.q);
   results.require_apart_from(keys.k);

@@ -9,9 +9,13 @@
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
 
+#include <algorithm>
+#include <concepts>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/algorithms/attention_keys.hpp"
@@ -34,6 +38,23 @@ namespace attention_fold {
 /// Queries computed side by side: lanes of a vector. Not part of the order.
 inline constexpr index block_queries = 32;
 
+/// Numbers on whole cache lines.
+template <class Real>
+class buffer {
+ public:
+  void resize(index n) { lines_.resize(static_cast<std::size_t>((n + per_line - 1) / per_line)); }
+  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
+  [[nodiscard]] Real* data() noexcept { return reinterpret_cast<Real*>(lines_.data()); }
+  [[nodiscard]] const Real* data() const noexcept { return reinterpret_cast<const Real*>(lines_.data()); }
+
+ private:
+  static constexpr index per_line = 64 / static_cast<index>(sizeof(Real));
+  struct alignas(64) line {
+    Real values[static_cast<std::size_t>(per_line)];
+  };
+  std::vector<line> lines_;
+};
+
 /// The states of some queries: m and l, one a query, and unnormalised O, one row of dv a query.
 template <class Real>
 struct fragment {
@@ -55,7 +76,7 @@ struct fragments {
   index dv = 0;
   fragment<Real> identity() const { return {queries, dv}; }
   fragment<Real> operator()(fragment<Real> a, const fragment<Real>& b) const {
-    merge(queries, dv, a.m.data(), a.l.data(), a.o.data(), b.m.data(), b.l.data(), b.o.data());
+    merge(static_cast<index>(a.m.size()), dv, a.m.data(), a.l.data(), a.o.data(), b.m.data(), b.l.data(), b.o.data());
     return a;
   }
 };
@@ -102,22 +123,25 @@ class block {
   [[nodiscard]] fragment<Real> leaf(index t);
 
  private:
-  block(const block& whole, index lane);  // one of its queries, hidden keys left out with care
-  void gather();
+  block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
+  void gather_queries();
   void tile(index first, index last, fragment<Real>& f);
-  bool scores(index first, index last);
-  const Real* values(index first, index last, index& step);
-  const T* row(const view<const T>& x, index key) const;
-  bool is_even(const view<const T>& x, index first, index last) const;
+  void score(index first, index last);
+  void mend(index t, fragment<Real>& f);
+  [[nodiscard]] const T* row(const view<const T>& x, index key) const;
+  [[nodiscard]] bool is_regular(index first, index last) const;
+  void copy_rows(const view<const T>& x, index first, index last, buffer<Real>& to) const;
 
   const problem<T>& p_;
-  bool careful_ = false;
-  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
-  std::vector<index> heads_, queries_;
-  std::vector<key_range> seen_;  // what each lane may see
-  key_range all_;                // what some lane may see
-  bool hides_ = false;           // whether the leaf at hand holds hidden keys
-  std::vector<Real> q_, k_, v_, s_;
+  bool is_careful_ = false;
+  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;  // lanes: the count rounded up to 8, in use the last again
+  std::vector<index> heads_, queries_;                      // one a lane
+  std::vector<key_range> seen_;
+  key_range all_;         // every key that some lane may see
+  bool hides_ = false;    // whether keys of the leaf at hand are hidden
+  buffer<Real> q_, s_;    // (d, lanes) and one tile's (keys, lanes): scores, then weights
+  buffer<Real> k_, v_;    // one tile's rows, where they must be copied
+  buffer<Real> m_, l_, factor_;
 };
 
 /// sink(batch, head, query, m, l, o) once a query: its state over the keys of `range`. Blocks of queries are shared out
@@ -147,8 +171,8 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   const auto put = [&](index number, const states& all) {
     const block<T> b(p, number, {0, 0});
     const fragments<Real> m{b.queries(), p.dv};
-    const auto value = all.value(m);
-    const fragment<Real> state = value ? *value : m.identity();
+    const std::optional<fragment<Real>> value = all.value(m);
+    const fragment<Real>& state = value ? *value : m.identity();
     for (index lane = 0; lane < b.queries(); ++lane) {
       const auto at = static_cast<std::size_t>(lane);
       sink(b.batch(), b.head(lane), b.query(lane), state.m[at], state.l[at], state.o.data() + lane * p.dv);
@@ -160,12 +184,12 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   if (runs == 1) return ex.for_each(blocks, cost, [&](index i) { put(i, fold_run(i, 0)); });
   std::vector<states> parts(static_cast<std::size_t>(blocks * runs));
   ex.for_each(blocks * runs, cost, [&](index i) { parts[static_cast<std::size_t>(i)] = fold_run(i / runs, i % runs); });
-  for (index number = 0; number < blocks; ++number) {
-    const fragments<Real> m{std::min(p.rows(), block_queries), p.dv};
+  ex.for_each(blocks, static_cast<double>(block_queries * runs * p.dv), [&](index number) {
+    const fragments<Real> m{0, p.dv};
     states all;
     for (index r = 0; r < runs; ++r) all.append(m, std::move(parts[static_cast<std::size_t>(number * runs + r)]));
     put(number, all);
-  }
+  });
 }
 
 }  // namespace attention_fold

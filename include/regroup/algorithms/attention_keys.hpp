@@ -31,8 +31,16 @@ std::vector<index> integers(const View& numbers, int rank, const char* what) {
   return result;
 }
 
+/// The element type of whatever makes a view.
 template <class View>
 using element_of_view = std::remove_const_t<typename decltype(view(std::declval<const View&>()))::element_type>;
+
+/// Queries, which have the keys' element type.
+template <class T, class Q>
+view<const T> queries(const Q& q) {
+  static_assert(std::same_as<element_of_view<Q>, T>, "regroup: queries, keys and values have one element type");
+  return view(q);
+}
 
 }  // namespace attention_keys
 
@@ -43,9 +51,9 @@ struct attention_source {
   view<const T> k;
   view<const T> v;
   bool is_paged = false;
-  std::vector<index> table;  ///< (B, pages), where paged
+  std::vector<index> table = {};  ///< (B, pages), where paged
   index batches = 0, pages = 0;
-  std::optional<std::vector<index>> lengths;  ///< one a batch
+  std::optional<std::vector<index>> lengths = {};  ///< one a batch
 };
 
 /// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, with any strides.

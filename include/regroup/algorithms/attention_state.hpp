@@ -126,7 +126,7 @@ class attention_state {
   attention_state(const Executor& ex, const Q& q, const attention_source<T>& keys, const attention_options& options = {}) {
     attention_fold::check_split(options.split);
     if (options.logsumexp.wanted()) throw_argument("an attention_state gives logsumexp when it is normalised, not before");
-    const attention_fold::problem<T> p(view<const T>(view(q)), keys, options.mask, options.scale);
+    const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale);
     for (index part = 0; part < options.split; ++part) {
       attention_state piece(p.outer, p.dv);
       attention_fold::run(ex, p, attention_fold::part_of(p.extents.keys, part, options.split),
@@ -161,6 +161,8 @@ class attention_state {
     }
   }
 
+  /// Whether this is the state of no queries.
+  [[nodiscard]] bool is_empty() const noexcept { return states_.m.empty(); }
   [[nodiscard]] view<const Real> m() const { return {states_.m.data(), outer_}; }
   [[nodiscard]] view<const Real> l() const { return {states_.l.data(), outer_}; }
   [[nodiscard]] view<const Real> o() const {

@@ -102,7 +102,7 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
       losses[static_cast<std::size_t>(row)] = static_cast<double>(loss);
       put_loss(row, loss);
       if (out) {
-        const softmax_parts::probability<real> p(seen, state);
+        const softmax_parts::probability p(seen, state);
         const real wrong = math::fma(p.w(in[row][t]), p.reciprocal, real{-1});
         softmax_parts::write_row(by, in[row], (*out)[row], [p, share](const auto& e) { return p(e) * share; });
         (*out)[row][t] = static_cast<softmax_parts::element_in<const View>>(wrong * share);

@@ -21,14 +21,12 @@ namespace regroup::host {
 
 inline constexpr index piece_elements = tile_elements / lanes;
 
-/// One tile of elements in position order; what `lift_tile` receives. `offset` is the place of its first element in the
-/// tile: 0 but for a stream that starts inside one.
+/// One tile of elements in position order; what `lift_tile` receives.
 template <class Load>
 class tile {
  public:
-  constexpr tile(Load load, index size, index offset = 0) : load_(std::move(load)), size_(size), offset_(offset) {}
+  constexpr tile(Load load, index size) : load_(std::move(load)), size_(size) {}
   [[nodiscard]] constexpr index size() const noexcept { return size_; }
-  [[nodiscard]] constexpr index offset() const noexcept { return offset_; }
   constexpr auto operator[](index i) const { return load_(i); }
 
   /// The leaf of another monoid over map(element): the same lanes, the same order.
@@ -38,7 +36,6 @@ class tile {
  private:
   Load load_;
   index size_;
-  index offset_;
 };
 
 /// Reads a contiguous tile, 16-bit floats widened.
@@ -55,102 +52,47 @@ struct mapped {
   constexpr auto operator()(index i) const { return map(load(i)); }
 };
 
-/// lane[j] = lane[j] lane[j + h] for h = L/2, ..., 1 over the first `count` lanes; the rest are absent.
-template <class M>
-constexpr state_of<M> halve(const M& m, columns<state_of<M>>& lane, index count) {
-  const auto level = [&](const index h) {
-    for (index j = 0; j < h; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
-  };
-  if (count == lanes) {
-    [&]<index... Halving>(std::integer_sequence<index, Halving...>) {
-      (level(lanes >> (Halving + 1)), ...);
-    }(std::make_integer_sequence<index, std::bit_width(static_cast<std::uint64_t>(lanes)) - 1>{});
-  } else {
-    for (index h = lanes / 2; h >= 1; h /= 2) {
-      for (index j = 0; j < std::min(h, count - h); ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
-      count = std::min(count, h);
-    }
+template <class M, class Tile>
+constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
+  columns<state_of<M>> lane;
+  index count = std::min(t.size(), lanes);
+  for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j]));
+  index i = count;
+  for (; i + lanes <= t.size(); i += lanes) {
+    for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
+  }
+  for (index j = 0; i + j < t.size(); ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
+  for (index h = lanes / 2; h >= 1; h /= 2) {
+    const index pairs = std::min(h, count - h);  // lanes past `count` are absent
+    for (index j = 0; j < pairs; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
+    count = std::min(count, h);
   }
   return lane.get(0);
 }
 
-template <class M, class Tile>
-constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
-  const index n = t.size();
-  columns<state_of<M>> lane;
-  const index shift = t.offset() % lanes;
-  if (n < lanes && shift != 0) {  // a short tile that starts inside its lanes: absent lanes hold the identity
-    for (index j = 0; j < lanes; ++j) lane.set(j, m.identity());
-    for (index i = 0; i < n; ++i) lane.set((shift + i) % lanes, regroup::lift(m, t[i]));
-    return halve(m, lane, lanes);
-  }
-  const index head = std::min(n, lanes);
-  if (shift == 0) {
-    for (index j = 0; j < head; ++j) lane.set(j, regroup::lift(m, t[j]));
-  } else {
-    for (index j = 0; j < lanes; ++j) lane.set(j, regroup::lift(m, t[(j - shift + lanes) % lanes]));
-  }
-  index i = head;
-  for (; shift == 0 && i + lanes <= n; i += lanes) {
-    for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
-  }
-  if (shift == 0) {
-    for (index j = 0; j < n - i; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
-  } else {
-    for (; i < n; ++i) {
-      const index j = (shift + i) % lanes;
-      lane.set(j, m(lane.get(j), regroup::lift(m, t[i])));
-    }
-  }
-  return halve(m, lane, head);
-}
+/// The pieces that `n` elements touch; all but the last are whole.
+constexpr index pieces_of(index n) noexcept { return (n + piece_elements - 1) / piece_elements; }
 
-/// The left folds of the contiguous pieces of a tile: lanes [first, last), in a tile whose element 0 stands at `offset`.
+/// lane[j] = left fold of piece j of a tile.
 template <class M, class Tile>
-constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, index first, index last) {
-  const auto begin = [&](index j) { return std::max<index>(j * piece_elements - t.offset(), 0); };
-  const auto end = [&](index j) { return std::min((j + 1) * piece_elements - t.offset(), t.size()); };
-  for (index j = first; j < last; ++j) lane.set(j - first, regroup::lift(m, t[begin(j)]));
-  index whole_first = first;
-  index whole_last = last;
-  const auto ragged = [&](index j) {
-    for (index i = begin(j) + 1; i < end(j); ++i) {
-      lane.set(j - first, m(lane.get(j - first), regroup::lift(m, t[i])));
-    }
-  };
-  if (end(first) - begin(first) != piece_elements) ragged(whole_first++);
-  if (last > whole_first && end(last - 1) - begin(last - 1) != piece_elements) ragged(--whole_last);
+constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane) {
+  const index count = pieces_of(t.size());
+  const index rest = t.size() - (count - 1) * piece_elements;  // elements of the last piece
+  for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j * piece_elements]));
   for (index i = 1; i < piece_elements; ++i) {
-    for (index j = whole_first; j < whole_last; ++j) {
-      lane.set(j - first, m(lane.get(j - first), regroup::lift(m, t[j * piece_elements - t.offset() + i])));
-    }
+    const index present = i < rest ? count : count - 1;
+    for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[j * piece_elements + i])));
   }
-}
-
-/// The first and one past the last lane whose piece holds an element.
-template <class Tile>
-constexpr std::pair<index, index> pieces_of(const Tile& t) {
-  return {t.offset() / piece_elements, (t.offset() + t.size() - 1) / piece_elements + 1};
 }
 
 template <class M, class Tile>
 constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
-  auto [first, last] = pieces_of(t);
-  fold_pieces(m, t, from, first, last);
-  // perfect(lanes): lane first + k is from.get(k); pairs are aligned to even lanes
-  while (last - first > 1) {
+  fold_pieces(m, t, from);
+  for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
     columns<state_of<M>> to;
-    const index parents = first / 2;
-    const index paired_first = (first + 1) / 2;
-    const index paired_last = last / 2;
-    if (parents < paired_first) to.set(0, from.get(0));
-    for (index k = paired_first; k < paired_last; ++k) {
-      to.set(k - parents, m(from.get(2 * k - first), from.get(2 * k + 1 - first)));
-    }
-    if (paired_last < (last + 1) / 2) to.set(paired_last - parents, from.get(2 * paired_last - first));
-    first = parents;
-    last = (last + 1) / 2;
+    for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));
+    if (count % 2 == 1) to.set(count / 2, from.get(count - 1));
     from = std::move(to);
   }
   return from.get(0);
@@ -174,9 +116,42 @@ template <class Load>
 template <class M, class Map>
 constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   if constexpr (std::same_as<Map, std::identity>) {
-    return leaf(m, tile<Load>{load_, size_});  // a tile lift counts its lanes from the first present element
+    return leaf(m, *this);
   } else {
     return leaf(m, tile<mapped<Load, Map>>{{load_, map}, size_});
+  }
+}
+
+/// The leaf of a tile whose first `offset` places are absent, as where a stream begins inside it. `lift_tile` counts
+/// from the first element present; lanes keep their places. Once a stream, so plain.
+template <class M, class Tile>
+state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
+  if constexpr (has_members<M>) {
+    return std::apply([&](const auto&... member) { return m.from_parts(leaf_after(member, t, offset)...); },
+                      m.members());
+  } else if constexpr (has_lift_tile<M, Tile>) {
+    return m.lift_tile(t);
+  } else {
+    std::vector<std::optional<state_of<M>>> lane(static_cast<std::size_t>(lanes));
+    const auto join = [&](std::optional<state_of<M>>& a, const std::optional<state_of<M>>& b) {
+      if (b) a = a ? m(*a, *b) : *b;
+    };
+    for (index i = 0; i < t.size(); ++i) {
+      const index j = is_commutative<M> ? (offset + i) % lanes : (offset + i) / piece_elements;
+      join(lane[static_cast<std::size_t>(j)], regroup::lift(m, t[i]));
+    }
+    for (std::size_t h = lane.size() / 2; h >= 1; h /= 2) {
+      for (std::size_t j = 0; j < h; ++j) {
+        if constexpr (is_commutative<M>) {
+          join(lane[j], lane[j + h]);
+        } else {
+          std::optional<state_of<M>> pair = lane[2 * j];
+          join(pair, lane[2 * j + 1]);
+          lane[j] = std::move(pair);
+        }
+      }
+    }
+    return *lane[0];
   }
 }
 
@@ -222,8 +197,10 @@ void run(F&& f) {
 /// The leaf of `n` >= 1 contiguous elements, the first of them at place `offset` of its tile.
 template <class M, class X>
 state_of<M> leaf_of(const M& m, const X* first, index n, index offset = 0) {
+  const tile<load_from<X>> t{{first}, n};
+  if (offset != 0) return leaf_after(m, t, offset);
   std::optional<state_of<M>> state;
-  run<is_plain<state_of<M>, X>>([&] { state.emplace(leaf(m, tile<load_from<X>>{{first}, n, offset})); });
+  run<is_plain<state_of<M>, X>>([&] { state.emplace(leaf(m, t)); });
   return *std::move(state);
 }
 

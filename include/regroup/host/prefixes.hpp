@@ -68,9 +68,9 @@ constexpr void prefix_lanes(const M& m, columns<state_of<M>>& lane, index count)
 
 template <class M, class Tile>
 constexpr tile_summary<state_of<M>> summarise(const M& m, const Tile& t) {
-  const index count = pieces_of(t).second;
+  const index count = pieces_of(t.size());
   columns<state_of<M>> lane;
-  fold_pieces(m, t, lane, 0, count);
+  fold_pieces(m, t, lane);
   const state_of<M> last = lane.get(count - 1);
   prefix_lanes(m, lane, count);
   if (count == 1) return {lane.get(0), std::nullopt, last};
@@ -81,9 +81,9 @@ constexpr tile_summary<state_of<M>> summarise(const M& m, const Tile& t) {
 template <class M, class Tile, class Put>
 constexpr void prefixes(const M& m, const Tile& t, const std::optional<state_of<M>>& carry, const Put& put) {
   const index n = t.size();
-  const index count = pieces_of(t).second;
+  const index count = pieces_of(t.size());
   columns<state_of<M>> base;
-  fold_pieces(m, t, base, 0, count);
+  fold_pieces(m, t, base);
   prefix_lanes(m, base, count);
   columns<state_of<M>> before;  // carry P[j - 1] for lane j >= 1; lane 0 has the carry alone
   before.set(0, base.get(0));

@@ -60,7 +60,7 @@ inline std::ostream& operator<<(std::ostream& out, const finding& f) {
       return out << "  note   " << f.law << ", " << f.remark << ": " << f.left << " and " << f.right
                  << (f.counterexample.empty() ? "" : ", ") << f.counterexample << '\n';
     case finding::outcome::falls:
-      out << "  FALLS  " << f.law << '\n';
+      out << "  FALLS  " << f.law << (f.remark.empty() ? "" : "; ") << f.remark << '\n';
       break;
   }
   if (!f.counterexample.empty()) out << "           " << f.counterexample << '\n';

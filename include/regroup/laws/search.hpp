@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -34,6 +35,11 @@ struct search_settings {
   int least_elements = 0;     ///< to a case
   bool extend = false;        ///< a shrink may add words: rapidcheck's own generators
 };
+
+/// The words in which most operators trip: 0, 1, -1, -0, the infinities, NaN, the largest, the smallest, nearly 1. Choices
+/// of integers read some of them as their extremes.
+inline constexpr std::uint64_t traps[] = {0,     1 << 4,     2 << 4,     9,          10, 1 << 4 | 10, 2 << 4 | 10,
+                                          7,     1 << 4 | 7, 8,          2 << 4 | 8, 6};
 
 /// Simpler trials in the order in which to try them: fewer elements, then simpler shapes, then smaller words.
 inline std::vector<trial> shrinks_of(const trial& t, const search_settings& settings) {
@@ -65,6 +71,9 @@ inline std::vector<trial> shrinks_of(const trial& t, const search_settings& sett
       for (std::uint64_t k = 0; k < kind && k < 3; ++k) {  // small, halves, dyadic
         for (std::uint64_t w = 0; w < 9; ++w) with(at, w << 4 | k);
       }
+      for (const std::uint64_t trap : traps) {
+        if (kind >= 3 && trap < word) with(at, trap);
+      }
       for (std::uint64_t w = 0; w < which && w < 9; ++w) with(at, w << 4 | kind);
       for (std::uint64_t w = which / 2; w >= 9; w /= 2) with(at, w << 4 | kind);
       if (which >= 9) with(at, (which - 1) << 4 | kind);
@@ -92,6 +101,7 @@ inline search_result search(const search_settings& settings, const std::function
   using rc::detail::CaseResult;
   const auto failing = std::make_shared<std::optional<trial>>();
   int shrinks_left = 20000;
+  std::size_t made_so_far = 0;
 
   const auto describe = [&](const trial& t) {
     CaseDescription description;
@@ -104,19 +114,24 @@ inline search_result search(const search_settings& settings, const std::function
   const auto shrink = [&](const trial& t) { return rc::seq::fromContainer(shrinks_of(t, settings)); };
   const rc::Gen<CaseDescription> property([&](rc::Random random, int size) {
     trial t;
+    const auto made = made_so_far++;
     const auto below = [&](std::uint64_t n) { return random.next() % n; };
-    const int grown = settings.least_elements + (settings.most_elements - settings.least_elements) * (size + 1) / 101;
-    const int most = below(2) == 0 ? std::min(grown, settings.least_elements + 4) : grown;
-    const auto n = static_cast<std::size_t>(settings.least_elements) +
-                   below(static_cast<std::uint64_t>(most - settings.least_elements) + 1);
-    const std::uint64_t theme = below(3);  // tame values; all kinds; mostly traps, which hide in each other's company
-    for (std::size_t i = 0; i < n; ++i) {
+    const auto least = static_cast<std::uint64_t>(settings.least_elements);
+    const auto most = static_cast<std::uint64_t>(settings.most_elements);
+    const auto grown = least + (most - least) * (static_cast<std::uint64_t>(size) + 1) / 101;
+    // The first cases are every trap alone; then half of them small, because traps hide in each other's company.
+    const bool is_single = made < std::size(traps) && most > 0;
+    const std::uint64_t n = is_single ? std::max<std::uint64_t>(least, 1)
+                                      : least + below((below(2) == 0 ? std::min(grown, least + 4) : grown) - least + 1);
+    const std::uint64_t theme = below(4);  // tame values; all kinds; traps, also as they are
+    for (std::uint64_t i = 0; i < n; ++i) {
       std::vector<std::uint64_t> words(static_cast<std::size_t>(settings.words));
       for (auto& word : words) {
         const std::uint64_t kind = theme == 0 ? below(5) : theme == 1 ? below(16) : below(2) * (6 + below(6));
         const std::uint64_t bits = below(4) == 0 ? 3 : below(40);
-        word = below(std::uint64_t{1} << bits) << 4 | kind;
+        word = theme == 3 ? traps[below(std::size(traps))] : below(std::uint64_t{1} << bits) << 4 | kind;
       }
+      if (is_single && i == 0) words[0] = traps[made];
       t.elements.push_back(std::move(words));
     }
     t.shape = below(4) == 0 ? below(16) : random.next();

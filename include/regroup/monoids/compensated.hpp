@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum that carries its own rounding error: every addition's error is exact (TwoSum: Moller 1965, Knuth), and the
-// errors are summed beside (Kahan and Babuska; Neumaier 1974). TwoSum is symmetric, so the combine commutes bitwise.
-// Identity (-0, +0): an error is never -0. Level: element. Associates within the bound, which is nearly one rounding.
+// A sum that carries its own rounding error: the error of an addition is a number too (TwoSum: Moller 1965, Knuth 1969),
+// so a state (sum, error) holds twice the digits (Dekker 1971; compensated sums: Kahan, Neumaier 1974). TwoSum is
+// symmetric, so the combine commutes bitwise. Identity (-0, +0): an error is never -0. Where errors are 0 the sum is
+// left alone, so that -0 stays -0. Level: element. Associates within the bound, which is nearly one rounding in all.
 #pragma once
 
 #include <concepts>
 
-#include "regroup/math.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 
 namespace regroup {
 
-/// The sum of elements converted to Real, as if summed in twice the precision: |error| <= u |sum| + (h u)^2 sum |x|, h
-/// combines deep. State (sum, error); the answer is their sum, +0 for nothing. Infinities stay infinite (their TwoSum's
-/// error is NaN, and dropped); opposite ones, and NaN in, give NaN. Eight additions a combine.
+/// The sum of elements converted to Real, as if summed with twice its digits: |error| <= u |sum| + 4 h u^2 sum |x|, h
+/// combines deep. State (sum, error) with sum the rounding of sum + error, which is the answer, +0 for nothing.
+/// Infinities stay infinite with an error of 0; opposite ones, and NaN in, give NaN. 14 additions a combine.
 template <std::floating_point Real>
 struct compensated_plus {
   struct state {
@@ -26,13 +26,21 @@ struct compensated_plus {
   requires std::convertible_to<X, Real>
   constexpr state lift(const X& x) const { return {static_cast<Real>(x), 0}; }
   constexpr state operator()(state a, state b) const {
-    const Real sum = a.sum + b.sum;
-    const Real from_b = sum - a.sum;
-    const Real lost = (a.sum - (sum - from_b)) + (b.sum - from_b);
-    const Real exact = math::abs(lost) < detail::greatest<Real> ? lost : Real{0};  // neither NaN nor infinite
-    return {sum, (a.error + b.error) + exact};
+    const state sums = two_sum(a.sum, b.sum);
+    const Real error = (a.error + b.error) + sums.error;
+    const state settled = two_sum(sums.sum, error);
+    return {math::select(error == 0, sums.sum, settled.sum), settled.error};
   }
   constexpr Real lower(state s) const { return s.sum + s.error; }
+
+ private:
+  /// a + b rounded, and what the rounding lost, exactly; 0 where that is not finite.
+  static constexpr state two_sum(Real a, Real b) {
+    const Real sum = a + b;
+    const Real from_b = sum - a;
+    const Real lost = (a - (sum - from_b)) + (b - from_b);
+    return {sum, math::select(math::abs(lost) < detail::greatest<Real>, lost, Real{0})};
+  }
 };
 
 }  // namespace regroup

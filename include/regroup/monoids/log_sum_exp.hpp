@@ -19,10 +19,11 @@ struct rescale {
   Real factor;  ///< exp(m_low - m_high); 1 where they are equal; NaN where one is
   bool right_is_higher;
 
-  constexpr rescale(Real m_left, Real m_right)
-      : m(math::max(m_left, m_right)), factor(Real{1}), right_is_higher(m_left < m_right) {
-    const Real decay = math::exp(-math::abs(m_left - m_right));
-    factor = math::select(m_left == m_right, Real{1}, decay);
+  constexpr rescale(Real m_left, Real m_right) : m(m_left), factor(Real{1}), right_is_higher(m_left < m_right) {
+    const Real low = math::select(right_is_higher, m_left, m_right);
+    const Real high = math::select(right_is_higher, m_right, m_left);
+    m = math::select(low == low, high, low);
+    factor = math::select(low == high, Real{1}, math::exp(low - high));
   }
 
   constexpr Real operator()(Real left, Real right) const {

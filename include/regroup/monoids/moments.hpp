@@ -53,10 +53,12 @@ struct moments {
     const Real in_a = detail::from_count<Real>(a.count);
     const Real in_b = detail::from_count<Real>(b.count);
     const Real n = in_a + in_b;
-    // The two fma are each other's mirror image, and no compiler can contract them: twice n_a m_a + n_b m_b.
-    const Real twice = math::fma(in_a, a.mean, in_b * b.mean) + math::fma(in_b, b.mean, in_a * a.mean);
+    // One product inside the fma, the other rounded: which is which depends on the values, not on their sides.
+    const bool swap = (a.mean > b.mean) | ((b.mean == a.mean) & (in_b < in_a));
+    const Real rounded = math::select(swap, in_a, in_b) * math::select(swap, a.mean, b.mean);
+    const Real sum = math::fma(math::select(swap, in_b, in_a), math::select(swap, b.mean, a.mean), rounded);
+    const Real mean = sum / n;
     const Real apart = b.mean - a.mean;
-    const Real mean = twice / (n + n);
     const Real deviation = math::fma(apart * apart, in_a * in_b / n, a.deviation + b.deviation);
     return {a.count + b.count, present(a, b, a.mean, b.mean, mean), present(a, b, a.deviation, b.deviation, deviation)};
   }

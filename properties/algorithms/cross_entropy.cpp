@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// Cross-entropy against long double within the computed bound; its gradient, reductions, ignored rows and special values.
+#include "regroup/algorithms/cross_entropy.hpp"
+
+#include <gtest/gtest.h>
+
+#include "softmax_reference.hpp"
+
+namespace properties {
+namespace {
+
+using regroup::loss_reduction;
+
+struct batch {
+  index rows, classes;
+  std::vector<float> x;
+  std::vector<index> targets;
+  [[nodiscard]] regroup::view<const float> logits() const { return {x.data(), {rows, classes}}; }
+  [[nodiscard]] std::vector<float> row(index r) const {
+    return {x.begin() + r * classes, x.begin() + (r + 1) * classes};
+  }
+};
+
+batch batch_of(index rows, index classes, int kind) {
+  batch b{rows, classes, as<float>(row_of_kind(kind, rows * classes, 21)), {}};
+  order::dice random(5);
+  for (index r = 0; r < rows; ++r) b.targets.push_back(random(0, classes - 1));
+  return b;
+}
+
+}  // namespace
+
+TEST(cross_entropy, losses_and_gradient_within_their_bounds) {
+  for (const auto& [rows, classes] : {std::pair<index, index>{40, 1}, {40, 2}, {20, 10}, {7, 300}, {3, 30'000}, {2, 70'000}}) {
+    for (const int kind : {0, 1, 2, 3}) {
+      const batch b = batch_of(rows, classes, kind);
+      std::vector<float> losses(static_cast<std::size_t>(rows));
+      std::vector<float> gradient(b.x.size());
+      const float sum = regroup::cross_entropy(regroup::par, b.logits(), b.targets,
+                                               {.reduction = loss_reduction::sum,
+                                                .gradient = regroup::view<float>(gradient.data(), {rows, classes}),
+                                                .losses = losses});
+      worst_ratio loss_worst;
+      worst_ratio gradient_worst;
+      long double total = 0;
+      long double total_bound = 0;
+      for (index r = 0; r < rows; ++r) {
+        const auto at = static_cast<std::size_t>(r);
+        const auto t = static_cast<std::size_t>(b.targets[at]);
+        const softmax_reference<float> reference(b.row(r));
+        const long double bound = reference.log_probability_bound<float>(t);
+        loss_worst.see(losses[at], -reference.log_probability(t), bound);
+        total -= reference.log_probability(t);
+        total_bound += bound;
+        for (std::size_t j = 0; j < static_cast<std::size_t>(classes); ++j) {
+          const long double p = reference.probability(j) - (j == t ? 1 : 0);
+          const long double rounded = j == t ? unit<float> * std::fabs(p) : 0;
+          gradient_worst.see(gradient[at * static_cast<std::size_t>(classes) + j], p,
+                             reference.probability_bound<float>(j) + second_order * rounded);
+        }
+      }
+      EXPECT_LE(loss_worst.value(), 1) << classes << " kind " << kind;
+      EXPECT_LE(gradient_worst.value(), 1) << classes << " kind " << kind;
+      EXPECT_LE(std::fabs(sum - total), total_bound + unit<float> * std::fabs(total) * second_order);
+    }
+  }
+}
+
+/// log s + (M - x_t) keeps what logsumexp - x_t loses: at logits of 1e4 the latter is off by up to 6e-4.
+TEST(cross_entropy, keeps_small_losses_at_large_logits) {
+  const std::vector<float> x = {1e4f, 1e4f - 8, 1e4f - 9};
+  const float loss = regroup::cross_entropy(regroup::seq, regroup::view<const float>(x.data(), {1, 3}), std::vector{0});
+  EXPECT_NEAR(loss, std::log1p(std::exp(-8.0) + std::exp(-9.0)), 1e-7);
+}
+
+TEST(cross_entropy, is_minus_log_softmax_bitwise_with_any_threads) {
+  const batch b = batch_of(50, 1000, 1);
+  std::vector<float> log_p(b.x.size());
+  regroup::log_softmax(regroup::seq, b.logits(), regroup::view<float>(log_p.data(), {b.rows, b.classes}));
+  float first = 0;
+  order::for_each_executor([&](const auto& ex, const std::string& name) {
+    std::vector<float> losses(50);
+    const float mean = regroup::cross_entropy(ex, b.logits(), b.targets, {.losses = losses});
+    if (first == 0) first = mean;
+    EXPECT_EQ(mean, first) << name;
+    for (std::size_t r = 0; r < 50; ++r) EXPECT_EQ(losses[r], -log_p[r * 1000 + static_cast<std::size_t>(b.targets[r])]) << name;
+  });
+}
+
+TEST(cross_entropy, ignored_rows_take_no_part) {
+  batch b = batch_of(6, 10, 0);
+  b.targets[1] = -100;
+  b.targets[4] = -100;
+  b.x[13] = std::numeric_limits<float>::quiet_NaN();  // in an ignored row
+  std::vector<float> gradient(b.x.size(), 7);
+  std::vector<float> losses(6, 7);
+  const regroup::view<float> g(gradient.data(), {6, 10});
+  const float mean = regroup::cross_entropy(regroup::par, b.logits(), b.targets, {.gradient = g, .losses = losses});
+  EXPECT_EQ(losses[1], 0);
+  EXPECT_EQ(losses[4], 0);
+  for (index j = 0; j < 10; ++j) EXPECT_EQ(g(1, j), 0);
+  double sum = 0;
+  for (const float loss : losses) sum += static_cast<double>(loss);
+  EXPECT_FLOAT_EQ(mean, static_cast<float>(sum / 4));
+  double row_sum = 0;
+  for (index j = 0; j < 10; ++j) row_sum += static_cast<double>(g(0, j));
+  EXPECT_NEAR(row_sum, 0, 1e-7);
+
+  const float other = regroup::cross_entropy(regroup::par, b.logits(), std::vector{3, 3, 3, 3, 3, 3},
+                                             {.ignore_index = 3, .reduction = loss_reduction::sum});
+  EXPECT_EQ(other, 0);  // of nothing
+  const std::vector<int> none(6, -100);
+  EXPECT_TRUE(std::isnan(regroup::cross_entropy(regroup::par, b.logits(), none, {.gradient = g})));
+  for (const float e : gradient) EXPECT_EQ(e, 0);
+}
+
+TEST(cross_entropy, gradient_in_place_and_of_the_mean) {
+  const batch b = batch_of(6, 300, 1);
+  std::vector<float> apart(b.x.size());
+  std::vector<float> sums(b.x.size());
+  std::vector<float> same = b.x;
+  const auto as_view = [&](std::vector<float>& v) { return regroup::view<float>(v.data(), {b.rows, b.classes}); };
+  const float one = regroup::cross_entropy(regroup::par, b.logits(), b.targets, {.gradient = as_view(apart)});
+  const float two = regroup::cross_entropy(regroup::seq, as_view(same), b.targets, {.gradient = as_view(same)});
+  EXPECT_EQ(one, two);
+  EXPECT_EQ(apart, same);
+  regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.reduction = loss_reduction::sum, .gradient = as_view(sums)});
+  for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(apart[i], sums[i] * (1.0f / 6));
+}
+
+/// d loss / d x_j by differences of the loss itself, in double.
+TEST(cross_entropy, gradient_is_the_derivative) {
+  std::vector<double> x = row_of_kind(0, 12, 3);
+  const std::vector<short> targets = {1, 0, 3};
+  std::vector<double> gradient(12);
+  const auto loss = [&](double* g) {
+    const regroup::view<double> v(x.data(), {3, 4});
+    return g == nullptr ? regroup::cross_entropy(regroup::seq, v, targets)
+                        : regroup::cross_entropy(regroup::seq, v, targets, {.gradient = regroup::view<double>(g, {3, 4})});
+  };
+  loss(gradient.data());
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    const double kept = x[i];
+    x[i] = kept + 1e-5;
+    const double above = loss(nullptr);
+    x[i] = kept - 1e-5;
+    const double below = loss(nullptr);
+    x[i] = kept;
+    EXPECT_NEAR(gradient[i], (above - below) / 2e-5, 1e-9);
+  }
+}
+
+TEST(cross_entropy, special_values) {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float not_a_number = std::numeric_limits<float>::quiet_NaN();
+  const auto loss = [](std::vector<float> x, int target) {
+    return regroup::cross_entropy(regroup::seq, regroup::view<const float>(x.data(), {1, static_cast<index>(x.size())}),
+                                  std::vector{target});
+  };
+  EXPECT_EQ(loss({3}, 0), 0);
+  EXPECT_EQ(loss({-inf, 0}, 0), inf);
+  EXPECT_EQ(loss({-inf, 0}, 1), 0);
+  EXPECT_TRUE(std::isnan(loss({inf, 0}, 0)));
+  EXPECT_TRUE(std::isnan(loss({inf, 0}, 1)));
+  EXPECT_TRUE(std::isnan(loss({-inf, -inf}, 1)));
+  EXPECT_TRUE(std::isnan(loss({not_a_number, 0}, 1)));
+}
+
+TEST(cross_entropy, ranks_targets_and_16_bits) {
+  const batch b = batch_of(6, 10, 0);
+  std::vector<float> losses(6);
+  std::vector<float> folded(6);
+  regroup::cross_entropy(regroup::par, b.logits(), b.targets, {.losses = losses});
+  const std::vector<std::int32_t> narrow(b.targets.begin(), b.targets.end());
+  regroup::cross_entropy(regroup::par, regroup::view<const float>(b.x.data(), {2, 3, 10}),
+                         regroup::view<const std::int32_t>(narrow.data(), {2, 3}), {.losses = folded});
+  EXPECT_EQ(losses, folded);
+  regroup::cross_entropy(regroup::par, regroup::view<const float>(b.x.data(), {10}), std::vector{4},
+                         {.losses = regroup::view<float>(folded.data(), {1})});
+  const auto half = as<regroup::float16>(row_of_kind(0, 60, 21));
+  std::vector<regroup::float16> gradient(60);
+  const float mean = regroup::cross_entropy(regroup::par, regroup::view<const regroup::float16>(half.data(), {6, 10}), b.targets,
+                                            {.gradient = regroup::view<regroup::float16>(gradient.data(), {6, 10})});
+  EXPECT_GT(mean, 0);
+}
+
+}  // namespace properties

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention tests share: tensors that own their memory, comparisons of bits, and the repository's arrays.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "regroup/algorithms/attention.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+
+namespace cases {
+
+using regroup::index;
+
+/// An array with its memory, in C order.
+template <class T>
+struct tensor {
+  regroup::shape extents;
+  std::vector<T> values;
+
+  tensor() = default;
+  explicit tensor(const regroup::shape& e) : extents(e), values(static_cast<std::size_t>(regroup::view<T>(nullptr, e).size())) {}
+  operator regroup::view<T>() { return {values.data(), extents}; }
+  regroup::view<T> view() { return {values.data(), extents}; }
+  [[nodiscard]] regroup::view<const T> view() const { return {values.data(), extents}; }
+};
+
+/// Normally distributed numbers; T is built from float (or double).
+template <class T>
+tensor<T> normal(const regroup::shape& extents, unsigned seed, double width = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<double> distribution(0, width);
+  tensor<T> t(extents);
+  for (T& x : t.values) x = static_cast<T>(static_cast<regroup::attention_real<T>>(distribution(random)));
+  return t;
+}
+
+inline std::uint64_t bits(float x) { return x == x ? std::bit_cast<std::uint32_t>(x) : 0x7fc00000u; }
+inline std::uint64_t bits(double x) { return x == x ? std::bit_cast<std::uint64_t>(x) : 0x7ff8000000000000u; }
+inline std::uint64_t bits(regroup::float16 x) { return x.bits; }
+inline std::uint64_t bits(regroup::bfloat16 x) { return x.bits; }
+
+/// Bitwise equality, all NaN alike.
+template <class T>
+testing::AssertionResult same_bits(const regroup::view<const T>& a, const regroup::view<const T>& b) {
+  if (!(a.extents() == b.extents())) return testing::AssertionFailure() << "shapes differ";
+  for (index i = 0; i < a.size(); ++i) {
+    const T x = a.data()[regroup::offset_of(i, a.extents(), a.strides())];
+    const T y = b.data()[regroup::offset_of(i, b.extents(), b.strides())];
+    if (bits(x) != bits(y)) {
+      return testing::AssertionFailure() << "element " << i << " of " << to_string(a.extents()) << ": "
+                                         << static_cast<double>(x) << " and " << static_cast<double>(y);
+    }
+  }
+  return testing::AssertionSuccess();
+}
+template <class T>
+testing::AssertionResult same_bits(const tensor<T>& a, const tensor<T>& b) {
+  return same_bits<T>(a.view(), b.view());
+}
+
+/// The positions [first, last) along an axis.
+template <class T>
+regroup::view<T> slice(const regroup::view<T>& x, int axis, index first, index last) {
+  regroup::shape extents = x.extents();
+  extents[axis] = last - first;
+  return {x.data() + first * x.stride(axis), extents, x.strides()};
+}
+
+/// One of the repository's .npy files: C order, little endian, float or double.
+template <class T>
+tensor<T> stored(const std::string& name) {
+  std::ifstream file(std::string(REGROUP_EXAMPLE_DATA) + "/minilm/" + name, std::ios::binary);
+  std::string start(10, ' ');
+  file.read(start.data(), 10);
+  std::string header(static_cast<unsigned char>(start[8]) + 256u * static_cast<unsigned char>(start[9]), ' ');
+  file.read(header.data(), static_cast<std::streamsize>(header.size()));
+  EXPECT_NE(header.find(sizeof(T) == 4 ? "<f4" : "<f8"), std::string::npos) << name;
+  std::istringstream list(header.substr(header.find("'shape': (") + 10));
+  regroup::shape extents;
+  for (index n = 0; list >> n; list.ignore(1)) extents.push_back(n);
+  tensor<T> t(extents);
+  file.read(reinterpret_cast<char*>(t.values.data()), static_cast<std::streamsize>(t.values.size() * sizeof(T)));
+  EXPECT_TRUE(file.good()) << name;
+  return t;
+}
+
+/// Output and logsumexp of one call, with the rank of q.
+template <class T, class Out = T>
+struct answer {
+  tensor<Out> out;
+  tensor<regroup::attention_real<T>> lse;
+};
+template <class T, class Out = T, class Executor>
+answer<T, Out> attend(const Executor& ex, const regroup::view<const T>& q, const regroup::attention_source<T>& keys,
+                      regroup::attention_options options = {}) {
+  regroup::shape outer;
+  for (int a = 0; a + 1 < q.rank(); ++a) outer.push_back(q.extent(a));
+  regroup::shape full = outer;
+  full.push_back(keys.v.extent(keys.v.rank() - 1));
+  answer<T, Out> result{tensor<Out>(full), tensor<regroup::attention_real<T>>(outer)};
+  options.logsumexp = result.lse.view();
+  regroup::attention(ex, q, keys, result.out.view(), options);
+  return result;
+}
+template <class T, class Out>
+testing::AssertionResult same_bits(const answer<T, Out>& a, const answer<T, Out>& b) {
+  const auto out = same_bits(a.out, b.out);
+  return out ? same_bits(a.lse, b.lse) : out;
+}
+
+}  // namespace cases

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "regroup/algorithms/attention_state.hpp"
+
+#include "regroup/stream.hpp"
+
+namespace regroup {
+
+namespace {
+inline constexpr std::uint64_t magic = 0x6e74746170706772;  // "rgppattn"
+}
+
+template <std::floating_point Real>
+attention_state<Real>::attention_state(const view<const Real>& m, const view<const Real>& l, const view<const Real>& o)
+    : attention_state(m.extents(), o.rank() == 0 ? 0 : o.extent(o.rank() - 1)) {
+  shape full = m.extents();
+  full.push_back(dv_);
+  if (!(l.extents() == m.extents() && o.extents() == full)) {
+    throw_shape("an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got " +
+                to_string(m.extents()) + ", " + to_string(l.extents()) + " and " + to_string(o.extents()));
+  }
+  const auto copy = [](const view<const Real>& from, std::vector<Real>& to) {
+    for (index i = 0; i < from.size(); ++i) {
+      to[static_cast<std::size_t>(i)] = from.data()[offset_of(i, from.extents(), from.strides())];
+    }
+  };
+  copy(m, states_.m);
+  copy(l, states_.l);
+  copy(o, states_.o);
+}
+
+template <std::floating_point Real>
+void attention_state<Real>::merge(const attention_state& other) {
+  if (other.is_empty()) return;
+  if (is_empty()) {
+    *this = other;
+    return;
+  }
+  if (!(outer_ == other.outer_ && dv_ == other.dv_)) {
+    throw_shape("attention states merge where they hold the same queries; got o of " + to_string(o().extents()) + " and " +
+                to_string(other.o().extents()));
+  }
+  const attention_state copy_of_itself = this == &other ? other : attention_state();
+  const auto& from = this == &other ? copy_of_itself.states_ : other.states_;
+  attention_fold::merge(static_cast<index>(states_.m.size()), dv_, states_.m.data(), states_.l.data(), states_.o.data(),
+                        from.m.data(), from.l.data(), from.o.data());
+}
+
+template <std::floating_point Real>
+std::vector<std::byte> attention_state<Real>::save() const {
+  streams::writer to;
+  to.put(magic);
+  to.put(order_version);
+  to.put(static_cast<std::uint32_t>(sizeof(Real)));
+  to.put_all(std::vector<index>(outer_.begin(), outer_.end()));
+  to.put(dv_);
+  to.put_all(states_.m);
+  to.put_all(states_.l);
+  to.put_all(states_.o);
+  return std::move(to).finish();
+}
+
+template <std::floating_point Real>
+attention_state<Real> attention_state<Real>::load(std::span<const std::byte> bytes) {
+  using streams::reader;
+  reader from(bytes);
+  reader::require(from.take<std::uint64_t>() == magic, "these bytes are not a saved attention state");
+  reader::require(from.take<std::uint32_t>() == order_version, "this attention state was saved under another order version");
+  reader::require(from.take<std::uint32_t>() == sizeof(Real), "this attention state was saved with another real type");
+  const shape outer(from.take_all<index>());
+  const auto dv = from.take<index>();
+  reader::require(dv >= 0 && std::all_of(outer.begin(), outer.end(), [](index n) { return n >= 0; }),
+                  "a saved attention state has a negative extent");
+  attention_state result;
+  result.outer_ = outer;
+  result.dv_ = dv;
+  result.states_.m = from.take_all<Real>();
+  result.states_.l = from.take_all<Real>();
+  result.states_.o = from.take_all<Real>();
+  reader::require(from.left() == 0 && static_cast<index>(result.states_.m.size()) == view<Real>(nullptr, outer).size() &&
+                      result.states_.l.size() == result.states_.m.size() &&
+                      result.states_.o.size() == result.states_.m.size() * static_cast<std::size_t>(dv),
+                  "a saved attention state's arrays do not fit its extents");
+  return result;
+}
+
+template class attention_state<float>;
+template class attention_state<double>;
+
+}  // namespace regroup

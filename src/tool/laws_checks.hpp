@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The checks of `regroup laws`, by the name of the monoid; two files, so that they compile apart.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "regroup/laws/report.hpp"
+
+namespace regroup {
+struct law_options;
+}
+
+namespace regroup::tool {
+
+struct named_check {
+  std::string_view name;
+  laws::report (*run)(const law_options&);
+};
+
+/// Monoids whose state is one number.
+std::span<const named_check> checks_of_numbers();
+/// Monoids whose state is more than that.
+std::span<const named_check> checks_of_records();
+
+}  // namespace regroup::tool
