@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which statistics can be computed in pieces? The average can: (sum, count) combines. The median cannot: the median of
-// medians is another number, and the law checker finds the smallest case.
-#include <algorithm>
+// Which statistics can be computed in pieces? The average can: (sum, count) combines. The median cannot: two medians do
+// not tell the median of both pieces, and the law checker finds the smallest case.
 #include <cstdio>
 #include <iostream>
 
@@ -21,8 +20,8 @@ int main() {
   const auto both = mean<double>{}(one, two);
   std::printf("the average of both halves: %.9f\n\n", mean<double>{}.lower(both));
 
-  std::puts("median([1,2,3]) = 2 and median([4,5,6]) = 5 do not give 3.5, the median of all six, from 2 and 5 alone\n"
-            "once the pieces differ in size. What the checker says:");
+  std::puts("2 and 5 are the medians of [1,2,3] and [4,5,6], together 3.5, and of [2,2,9] and [5,5,9], together 5:");
+  std::puts("no function of 2 and 5 gives both. What the checker says of the number between them:");
   const auto report = regroup::check_laws(middle{});
   std::cout << report;
   return report.passed() ? 1 : 0;

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #ifdef REGROUP_HAS_THRUST
+#include <thrust/functional.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/reduce.h>
 #include <thrust/system/tbb/execution_policy.h>

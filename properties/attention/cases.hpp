@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention tests share: tensors that own their memory, comparisons of bits, and the repository's arrays.
+// What the attention tests share: tensors that own their memory and comparisons of bits.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <bit>
 #include <cmath>
-#include <cstring>
-#include <fstream>
 #include <random>
-#include <sstream>
-#include <string>
 #include <vector>
 
 #include "regroup/algorithms/attention.hpp"
@@ -74,24 +70,6 @@ regroup::view<T> slice(const regroup::view<T>& x, int axis, index first, index l
   regroup::shape extents = x.extents();
   extents[axis] = last - first;
   return {x.data() + first * x.stride(axis), extents, x.strides()};
-}
-
-/// One of the repository's .npy files: C order, little endian, float or double.
-template <class T>
-tensor<T> stored(const std::string& name) {
-  std::ifstream file(std::string(REGROUP_EXAMPLE_DATA) + "/minilm/" + name, std::ios::binary);
-  std::string start(10, ' ');
-  file.read(start.data(), 10);
-  std::string header(static_cast<unsigned char>(start[8]) + 256u * static_cast<unsigned char>(start[9]), ' ');
-  file.read(header.data(), static_cast<std::streamsize>(header.size()));
-  EXPECT_NE(header.find(sizeof(T) == 4 ? "<f4" : "<f8"), std::string::npos) << name;
-  std::istringstream list(header.substr(header.find("'shape': (") + 10));
-  regroup::shape extents;
-  for (index n = 0; list >> n; list.ignore(1)) extents.push_back(n);
-  tensor<T> t(extents);
-  file.read(reinterpret_cast<char*>(t.values.data()), static_cast<std::streamsize>(t.values.size() * sizeof(T)));
-  EXPECT_TRUE(file.good()) << name;
-  return t;
 }
 
 /// Output and logsumexp of one call, with the rank of q.

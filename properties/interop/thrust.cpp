@@ -5,6 +5,7 @@
 
 #ifdef REGROUP_HAS_THRUST
 
+#include <thrust/functional.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/reduce.h>
 #include <thrust/scan.h>

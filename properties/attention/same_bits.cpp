@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// One query has the same bits alone, in a batch, in prefill, chunked prefill and decode, with any threads, strides, pages
+// and grouped or repeated heads.
+#include <algorithm>
+#include <numeric>
+
+#include "cases.hpp"
+
+namespace {
+
+using cases::attend;
+using cases::index;
+using cases::same_bits;
+using cases::slice;
+using cases::tensor;
+using regroup::causal;
+using regroup::dense;
+using regroup::par;
+using regroup::seq;
+using regroup::view;
+
+constexpr index batches = 2, heads = 4, key_heads = 2, queries = 70, keys = 1500, d = 24, dv = 17;
+
+template <class T>
+class same_bits_of : public testing::Test {
+ protected:
+  tensor<T> q_ = cases::normal<T>({batches, heads, queries, d}, 1, 1.5);
+  tensor<T> k_ = cases::normal<T>({batches, key_heads, keys, d}, 2, 1.5);
+  tensor<T> v_ = cases::normal<T>({batches, key_heads, keys, dv}, 3);
+  view<const T> q = q_.view(), k = k_.view(), v = v_.view();
+};
+using types = testing::Types<float, double, regroup::float16, regroup::bfloat16>;
+
+/// The same elements in other memory, its axes outermost in `order`, with gaps.
+template <class T>
+struct rearranged {
+  std::vector<T> memory;
+  view<T> seen;
+  rearranged(const view<const T>& x, const regroup::shape& order, index gap = 3) {
+    regroup::shape strides = x.extents();
+    index step = gap;
+    for (int a = order.size() - 1; a >= 0; --a) {
+      const auto axis = static_cast<int>(order[a]);
+      strides[axis] = step;
+      step = step * x.extent(axis) + gap;
+    }
+    memory.resize(static_cast<std::size_t>(step));
+    seen = {memory.data(), x.extents(), strides};
+    for (index i = 0; i < x.size(); ++i) {
+      seen.data()[regroup::offset_of(i, seen.extents(), strides)] = x.data()[regroup::offset_of(i, x.extents(), x.strides())];
+    }
+  }
+  [[nodiscard]] view<const T> view_of() const { return seen; }
+};
+
+}  // namespace
+
+TYPED_TEST_SUITE(same_bits_of, types);
+
+TYPED_TEST(same_bits_of, any_threads) {
+  const auto once = attend<TypeParam>(seq, this->q, dense(this->k, this->v), {.mask = causal{}});
+  for (const int threads : {1, 2, 3, 7}) {
+    EXPECT_TRUE(same_bits(once, attend<TypeParam>(par.with_threads(threads), this->q, dense(this->k, this->v), {.mask = causal{}})));
+  }
+}
+
+TYPED_TEST(same_bits_of, decode_chunks_and_prefill) {
+  const auto prefill = attend<TypeParam>(par, this->q, dense(this->k, this->v), {.mask = causal{}});
+  for (const index chunk : {1, 3, 32, 50}) {
+    for (index first = chunk == 1 ? 60 : 0; first < queries; first += chunk) {
+      const index last = std::min(first + chunk, queries);
+      const index known = keys - queries + last;  // the cache holds the keys up to the chunk's end
+      const auto part = attend<TypeParam>(par, slice(this->q, 2, first, last), dense(slice(this->k, 2, 0, known), slice(this->v, 2, 0, known)),
+                                          {.mask = causal{}});
+      ASSERT_TRUE(same_bits<TypeParam>(part.out.view(), slice(prefill.out.view(), 2, first, last))) << chunk << " " << first;
+      ASSERT_TRUE(same_bits(part.lse.view(), slice(prefill.lse.view(), 2, first, last))) << chunk << " " << first;
+    }
+  }
+}
+
+TYPED_TEST(same_bits_of, alone_or_in_a_batch) {
+  const auto all = attend<TypeParam>(par, this->q, dense(this->k, this->v));
+  for (const index b : {0, 1}) {
+    for (const index h : {0, 3}) {
+      const auto head = attend<TypeParam>(seq, this->q[b][h], dense(this->k[b][h / 2], this->v[b][h / 2]));
+      EXPECT_TRUE(same_bits<TypeParam>(head.out.view(), all.out.view()[b][h]));
+      for (const index i : {0, 31, 69}) {
+        const auto alone = attend<TypeParam>(seq, slice(this->q[b][h], 0, i, i + 1), dense(this->k[b][h / 2], this->v[b][h / 2]));
+        EXPECT_TRUE(same_bits<TypeParam>(alone.out.view()[0], all.out.view()[b][h][i]));
+        EXPECT_TRUE(same_bits(alone.lse.view(), slice(all.lse.view()[b][h], 0, i, i + 1)));
+      }
+    }
+  }
+}
+
+TYPED_TEST(same_bits_of, grouped_or_repeated_heads) {
+  using T = TypeParam;
+  const auto repeat = [](const view<const T>& x) {  // each key head twice, by a stride of zero
+    tensor<T> y({batches, heads, x.extent(2), x.extent(3)});
+    for (index i = 0; i < y.view().size(); ++i) {
+      const index row = x.extent(2) * x.extent(3);
+      y.values[static_cast<std::size_t>(i)] = x.data()[i / row / 2 * row + i % row];
+    }
+    return y;
+  };
+  const auto k = repeat(this->k);
+  const auto v = repeat(this->v);
+  EXPECT_TRUE(same_bits(attend<T>(par, this->q, dense(this->k, this->v), {.mask = causal{}}),
+                        attend<T>(par, this->q, dense(k.view(), v.view()), {.mask = causal{}})));
+}
+
+TYPED_TEST(same_bits_of, any_strides) {
+  using T = TypeParam;
+  const auto plain = attend<T>(par, this->q, dense(this->k, this->v), {.mask = causal{}});
+  for (const regroup::shape& order : {regroup::shape{0, 2, 1, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}}) {
+    const rearranged<T> q(this->q, order), k(this->k, order), v(this->v, order);
+    EXPECT_TRUE(same_bits(plain, attend<T>(par, q.view_of(), dense(k.view_of(), v.view_of()), {.mask = causal{}})));
+    rearranged<T> out(plain.out.view(), order);
+    std::fill(out.memory.begin(), out.memory.end(), T(0.0f));
+    regroup::attention(par, this->q, dense(this->k, this->v), out.seen, {.mask = causal{}});
+    EXPECT_TRUE(same_bits<T>(out.view_of(), plain.out.view()));
+  }
+}
+
+TYPED_TEST(same_bits_of, pages_of_any_size_anywhere) {
+  using T = TypeParam;
+  const std::vector<index> lengths = {keys, 700};
+  for (const index size : {1, 3, 16, 64, 100}) {
+    const index pages = (keys + size - 1) / size;
+    tensor<T> k_pool({2 * pages + 5, key_heads, size, d});
+    tensor<T> v_pool({2 * pages + 5, key_heads, size, dv});
+    for (auto* pool : {&k_pool, &v_pool}) {  // what no key owns is NaN
+      std::fill(pool->values.begin(), pool->values.end(), T(std::numeric_limits<float>::quiet_NaN()));
+    }
+    std::vector<int> free(static_cast<std::size_t>(2 * pages + 5));
+    std::iota(free.begin(), free.end(), 0);
+    std::shuffle(free.begin(), free.end(), std::mt19937(static_cast<unsigned>(size)));
+    std::vector<int> table(static_cast<std::size_t>(2 * pages), -7);  // pages past a length hold nothing
+    for (index b = 0; b < 2; ++b) {
+      for (index j = 0; j < lengths[static_cast<std::size_t>(b)]; ++j) {
+        int& page = table[static_cast<std::size_t>(b * pages + j / size)];
+        if (page < 0) {
+          page = free.back();
+          free.pop_back();
+        }
+        for (index h = 0; h < key_heads; ++h) {
+          for (index c = 0; c < d; ++c) k_pool.view()(page, h, j % size, c) = this->k(b, h, j, c);
+          for (index c = 0; c < dv; ++c) v_pool.view()(page, h, j % size, c) = this->v(b, h, j, c);
+        }
+      }
+    }
+    const view<const int> table_view(table.data(), {2, pages});
+    EXPECT_TRUE(same_bits(attend<T>(par, this->q, dense(this->k, this->v, lengths), {.mask = causal{}}),
+                          attend<T>(par, this->q, regroup::paged(k_pool.view(), v_pool.view(), table_view, lengths), {.mask = causal{}})))
+        << size;
+  }
+}
+
+TYPED_TEST(same_bits_of, lengths_are_as_shorter_arrays) {
+  using T = TypeParam;
+  const std::vector<int> lengths = {1300, 60};
+  const auto both = attend<T>(par, this->q, dense(this->k, this->v, lengths), {.mask = causal{}});
+  for (const index b : {0, 1}) {
+    const index n = lengths[static_cast<std::size_t>(b)];
+    const auto one = attend<T>(par, this->q[b], dense(slice(this->k[b], 1, 0, n), slice(this->v[b], 1, 0, n)), {.mask = causal{}});
+    EXPECT_TRUE(same_bits<T>(one.out.view(), both.out.view()[b]));
+    EXPECT_TRUE(same_bits(one.lse.view(), both.lse.view()[b]));
+  }
+}
+
+TEST(attention_same_bits, one_long_decode_shared_out_by_leaves) {
+  const auto q = cases::normal<float>({1, 1, 16}, 1);
+  const auto k = cases::normal<float>({1, 100000, 16}, 2);
+  const auto v = cases::normal<float>({1, 100000, 8}, 3);
+  const auto once = attend<float>(seq, q.view(), dense(k.view(), v.view()));
+  for (const int threads : {2, 3, 7}) {
+    EXPECT_TRUE(same_bits(once, attend<float>(par.with_threads(threads), q.view(), dense(k.view(), v.view()))));
+  }
+  const auto more = cases::normal<float>({1, 40, 16}, 1);  // its first query is q
+  const auto many = attend<float>(par, more.view(), dense(k.view(), v.view()));
+  EXPECT_TRUE(same_bits<float>(slice(many.out.view(), 1, 0, 1), once.out.view()));
+}

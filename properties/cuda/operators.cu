@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host combine equals device combine: every operator's lift, combine and lower in a kernel of one thread, beside the same
+// left fold on the host, bit for bit (all NaNs are one). Without a device it has compiled and linked, and says so: 77.
+#include <cstdio>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "regroup/monoids/affine.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/compensated.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/mean.hpp"
+#include "regroup/monoids/minmax.hpp"
+#include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/softmax_mean.hpp"
+
+namespace {
+
+/// The left fold of every prefix: out[i] = the state of x[0], ..., x[i].
+template <class M, class X>
+__host__ __device__ void prefixes(const M& m, const X* x, int n, regroup::state_of<M>* out) {
+  regroup::state_of<M> s = m.identity();
+  for (int i = 0; i < n; ++i) {
+    s = m(s, regroup::lift(m, x[i]));
+    out[i] = s;
+  }
+}
+
+template <class M, class X>
+__global__ void prefixes_on_device(M m, const X* x, int n, regroup::state_of<M>* out) {
+  prefixes(m, x, n, out);
+}
+
+void check(cudaError_t error, const char* what) {
+  if (error == cudaSuccess) return;
+  std::printf("%s: %s\n", what, cudaGetErrorString(error));
+  std::exit(1);
+}
+
+template <class T>
+bool same_word(T a, T b) {
+  return std::memcmp(&a, &b, sizeof a) == 0 || (a != a && b != b);
+}
+
+/// States as words of their real type: counts are words, or two, as well.
+template <class Real, class State>
+bool same(const State& a, const State& b) {
+  static_assert(sizeof(State) % sizeof(Real) == 0);
+  Real as[sizeof(State) / sizeof(Real)];
+  Real bs[sizeof(State) / sizeof(Real)];
+  std::memcpy(as, &a, sizeof a);
+  std::memcpy(bs, &b, sizeof b);
+  for (std::size_t i = 0; i < sizeof(State) / sizeof(Real); ++i) {
+    if (!same_word(as[i], bs[i])) return false;
+  }
+  return true;
+}
+
+template <class Real, class M, class X, int N>
+int differences(const char* name, const M& m, const X (&x)[N]) {
+  using state = regroup::state_of<M>;
+  static_assert(std::is_trivially_copyable_v<state>);
+  state on_host[N];
+  state on_device[N];
+  prefixes(m, x, N, on_host);
+  X* input = nullptr;
+  state* output = nullptr;
+  check(cudaMalloc(&input, sizeof x), "cudaMalloc");
+  check(cudaMalloc(&output, sizeof on_device), "cudaMalloc");
+  check(cudaMemcpy(input, x, sizeof x, cudaMemcpyHostToDevice), "cudaMemcpy");
+  prefixes_on_device<<<1, 1>>>(m, input, N, output);
+  check(cudaGetLastError(), name);
+  check(cudaMemcpy(on_device, output, sizeof on_device, cudaMemcpyDeviceToHost), name);
+  cudaFree(input);
+  cudaFree(output);
+  int count = 0;
+  for (int i = 0; i < N; ++i) count += same<Real>(on_host[i], on_device[i]) ? 0 : 1;
+  std::printf("%-28s %d of %d prefixes differ\n", name, count, N);
+  return count;
+}
+
+template <class Real>
+int all_of() {
+  constexpr Real inf = std::numeric_limits<Real>::infinity();
+  const Real x[] = {Real(0.5), Real(-1.25), Real(3), Real(-0.0), 0, Real(88), Real(-87.5), Real(1e-40), Real(1e30),
+                    Real(1.0000001), Real(-1e30), -inf, Real(7), inf, Real(2), std::numeric_limits<Real>::quiet_NaN(), 1};
+  using vector = regroup::fixed_vector<Real, 3>;
+  const regroup::scored<Real, vector> keys[] = {
+      {1, {{1, 2, 3}}}, {Real(-0.5), {{4, 5, 6}}}, {9, {{-7, 8, Real(-0.0)}}}, {-inf, {{1, 1, 1}}}, {Real(9.25), {{1, 0, 2}}}};
+  const regroup::affine_map<Real> maps[] = {{1, Real(-0.0)}, {Real(0.5), 1}, {Real(-2), Real(0.1)}, {Real(1.5), Real(-3)}};
+  return differences<Real>("plus", regroup::plus<Real>{}, x) + differences<Real>("maximum", regroup::maximum<Real>{}, x) +
+         differences<Real>("minimum", regroup::minimum<Real>{}, x) +
+         differences<Real>("log_sum_exp", regroup::log_sum_exp<Real>{}, x) +
+         differences<Real>("minmax", regroup::minmax<Real>{}, x) + differences<Real>("mean", regroup::mean<Real>{}, x) +
+         differences<Real>("moments", regroup::moments<Real>{}, x) +
+         differences<Real>("compensated", regroup::compensated_plus<Real>{}, x) +
+         differences<Real>("softmax_mean", regroup::softmax_mean<Real, vector>{}, keys) +
+         differences<Real>("affine", regroup::affine<Real>{}, maps);
+}
+
+}  // namespace
+
+int main() {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("no CUDA device: compiled and linked only");
+    return 77;
+  }
+  return all_of<float>() + all_of<double>() == 0 ? 0 : 1;
+}
