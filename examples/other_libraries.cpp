@@ -23,7 +23,8 @@ int main() {
   using range = tbb::blocked_range<const float*>;
   const auto by_tbb = tbb::parallel_reduce(
       range(x.data(), x.data() + x.size()), m.identity(),
-      [&](const range& r, auto s) { return m(s, std::transform_reduce(r.begin(), r.end(), m.identity(), m, lift)); }, m);
+      [&](const range& r, auto s) { return m(s, std::transform_reduce(r.begin(), r.end(), m.identity(), m, lift)); },
+      m);
 
   std::printf("std::transform_reduce            %.6f\n", m.lower(by_std));
   std::printf("std::transform_reduce, par_unseq %.6f\n", m.lower(by_std_par));

@@ -30,10 +30,14 @@ int main() {
   std::vector<float> dense(q.size()), paged(q.size());
   const regroup::view query(q.data(), {1, heads, 1, d});
   const auto as_output = [&](std::vector<float>& o) { return regroup::view(o.data(), {1, heads, 1, d}); };
-  regroup::attention(regroup::par, query, regroup::dense(regroup::view(k.data(), {1, heads, keys, d}),
-                                                         regroup::view(v.data(), {1, heads, keys, d})), as_output(dense));
-  regroup::attention(regroup::par, query, regroup::paged(k_pages, v_pages, regroup::view(table.data(), {1, pages}),
-                                                         std::vector{keys}), as_output(paged));
-  std::printf("one decoded token over 50 keys in 7 scattered pages: %s\n", dense == paged ? "the same bits" : "other bits");
+  regroup::attention(
+      regroup::par, query,
+      regroup::dense(regroup::view(k.data(), {1, heads, keys, d}), regroup::view(v.data(), {1, heads, keys, d})),
+      as_output(dense));
+  regroup::attention(regroup::par, query,
+                     regroup::paged(k_pages, v_pages, regroup::view(table.data(), {1, pages}), std::vector{keys}),
+                     as_output(paged));
+  std::printf("one decoded token over 50 keys in 7 scattered pages: %s\n",
+              dense == paged ? "the same bits" : "other bits");
   return dense == paged ? 0 : 1;
 }

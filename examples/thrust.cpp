@@ -24,8 +24,8 @@ int main() {
   std::vector<int> runs(keys.size());
   std::vector<regroup::state_of<decltype(m)>> states(keys.size());
   const auto lifted = thrust::make_transform_iterator(x.begin(), regroup::lifting(m));
-  const auto end = thrust::reduce_by_key(thrust::tbb::par, keys.begin(), keys.end(), lifted, runs.begin(), states.begin(),
-                                         thrust::equal_to<int>{}, m);
+  const auto end = thrust::reduce_by_key(thrust::tbb::par, keys.begin(), keys.end(), lifted, runs.begin(),
+                                         states.begin(), thrust::equal_to<int>{}, m);
   for (std::size_t r = 0; r < static_cast<std::size_t>(end.first - runs.begin()); ++r) {
     std::printf("key %d: max %g, sum %.4f, log(sum exp) %.4f\n", runs[r], states[r].m, states[r].s, m.lower(states[r]));
   }

@@ -2,7 +2,7 @@
 // The scalar mathematics of monoids: one definition for every instruction set, host and device, with the same bits.
 // Every multiply-add is an explicit fma and no product ever meets a sum, so no compiler has anything to contract;
 // every choice is a select, so a loop of calls becomes packs. Without hardware fma all is right and slow.
-// Level: element; includes nothing of ours. g++ and nvcc also evaluate everything here at compile time.
+// Level: element; includes nothing of ours. g++ evaluates everything here at compile time too.
 #pragma once
 
 #include <bit>
@@ -67,8 +67,8 @@ constexpr bits_of<Real> bits(Real x) {
   return std::bit_cast<bits_of<Real>>(x);
 }
 
-// which ? a : b by a mask. Where a branch of ?: holds arithmetic that may trap, g++ moves it into the branch, and a loop with
-// control flow never becomes packs (measured: log_sum_exp 3.2 against 0.6 ns an element).
+// which ? a : b by a mask. Where a branch of ?: holds arithmetic that may trap, g++ moves it into the branch, and a
+// loop with control flow never becomes packs (measured: log_sum_exp 3.2 against 0.6 ns an element).
 template <binary Real>
 constexpr Real select(bool which, Real a, Real b) {
   const bits_of<Real> mask = bits_of<Real>{0} - static_cast<bits_of<Real>>(which);
@@ -95,9 +95,9 @@ constexpr Real same_or_nan(Real a, Real b) {
   return std::bit_cast<Real>((bits(a) | bits(b)) ^ ((bits(a) ^ bits(b)) & sign<Real>));
 }
 
-// p 2^n for p in (0.7, 1.42), the scale added to p's exponent last of all; `shifted` holds n in its low bits. Selects then give
-// 0 below `lowest`, infinity above `highest` and NaN for NaN, whatever p was there. (The bare sum is inf or NaN, contracted
-// or not.)
+// p 2^n for p in (0.7, 1.42), the scale added to p's exponent last of all; `shifted` holds n in its low bits. Selects
+// then give 0 below `lowest`, infinity above `highest` and NaN for NaN, whatever p was there. (Where the bare sum is
+// taken it is infinite or NaN, contracted with a caller's product or not.)
 template <binary Real>
 constexpr Real scaled(Real p, Real shifted, Real x, Real lowest, Real highest) {
   const Real finite = std::bit_cast<Real>(bits(p) + (bits(shifted) << stored<Real>));

@@ -31,7 +31,8 @@ batch batch_of(index rows, index classes, int kind) {
 }  // namespace
 
 TEST(cross_entropy, losses_and_gradient_within_their_bounds) {
-  for (const auto& [rows, classes] : {std::pair<index, index>{40, 1}, {40, 2}, {20, 10}, {7, 300}, {3, 30'000}, {2, 70'000}}) {
+  for (const auto& [rows, classes] :
+       {std::pair<index, index>{40, 1}, {40, 2}, {20, 10}, {7, 300}, {3, 30'000}, {2, 70'000}}) {
     for (const int kind : {0, 1, 2, 3}) {
       const batch b = batch_of(rows, classes, kind);
       std::vector<float> losses(static_cast<std::size_t>(rows));
@@ -83,7 +84,8 @@ TEST(cross_entropy, is_minus_log_softmax_bitwise_with_any_threads) {
     const float mean = regroup::cross_entropy(ex, b.logits(), b.targets, {.losses = losses});
     if (first == 0) first = mean;
     EXPECT_EQ(mean, first) << name;
-    for (std::size_t r = 0; r < 50; ++r) EXPECT_EQ(losses[r], -log_p[r * 1000 + static_cast<std::size_t>(b.targets[r])]) << name;
+    for (std::size_t r = 0; r < 50; ++r)
+      EXPECT_EQ(losses[r], -log_p[r * 1000 + static_cast<std::size_t>(b.targets[r])]) << name;
   });
 }
 
@@ -124,7 +126,8 @@ TEST(cross_entropy, gradient_in_place_and_of_the_mean) {
   const float two = regroup::cross_entropy(regroup::seq, as_view(same), b.targets, {.gradient = as_view(same)});
   EXPECT_EQ(one, two);
   EXPECT_EQ(apart, same);
-  regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.reduction = loss_reduction::sum, .gradient = as_view(sums)});
+  regroup::cross_entropy(regroup::seq, b.logits(), b.targets,
+                         {.reduction = loss_reduction::sum, .gradient = as_view(sums)});
   for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(apart[i], sums[i] * (1.0f / 6));
 }
 
@@ -135,8 +138,9 @@ TEST(cross_entropy, gradient_is_the_derivative) {
   std::vector<double> gradient(12);
   const auto loss = [&](double* g) {
     const regroup::view<double> v(x.data(), {3, 4});
-    return g == nullptr ? regroup::cross_entropy(regroup::seq, v, targets)
-                        : regroup::cross_entropy(regroup::seq, v, targets, {.gradient = regroup::view<double>(g, {3, 4})});
+    return g == nullptr
+               ? regroup::cross_entropy(regroup::seq, v, targets)
+               : regroup::cross_entropy(regroup::seq, v, targets, {.gradient = regroup::view<double>(g, {3, 4})});
   };
   loss(gradient.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -179,8 +183,9 @@ TEST(cross_entropy, ranks_targets_and_16_bits) {
                          {.losses = regroup::view<float>(folded.data(), {1})});
   const auto half = as<regroup::float16>(row_of_kind(0, 60, 21));
   std::vector<regroup::float16> gradient(60);
-  const float mean = regroup::cross_entropy(regroup::par, regroup::view<const regroup::float16>(half.data(), {6, 10}), b.targets,
-                                            {.gradient = regroup::view<regroup::float16>(gradient.data(), {6, 10})});
+  const float mean =
+      regroup::cross_entropy(regroup::par, regroup::view<const regroup::float16>(half.data(), {6, 10}), b.targets,
+                             {.gradient = regroup::view<regroup::float16>(gradient.data(), {6, 10})});
   EXPECT_GT(mean, 0);
 }
 

@@ -27,7 +27,8 @@ TEST(real_logits, logsumexp_and_cross_entropy_meet_their_references) {
   double sum = 0;
   for (index r = 0; r < rows; ++r) {
     const auto at = static_cast<std::size_t>(r);
-    const softmax_reference<float> reference(std::vector<float>(x.begin() + r * classes, x.begin() + (r + 1) * classes));
+    const softmax_reference<float> reference(
+        std::vector<float>(x.begin() + r * classes, x.begin() + (r + 1) * classes));
     EXPECT_NEAR(static_cast<double>(reference.logsumexp()), lse[at], 1e-13);
     const auto target = static_cast<std::size_t>(targets[at]);
     lse_worst.see(our_lse[at], lse[at], reference.logsumexp_bound());
@@ -50,9 +51,11 @@ TEST(real_logits, probabilities) {
                    regroup::view<float>(y.data(), {rows, classes}));
   worst_ratio worst;
   for (index r = 0; r < rows; r += 5) {
-    const softmax_reference<float> reference(std::vector<float>(x.begin() + r * classes, x.begin() + (r + 1) * classes));
+    const softmax_reference<float> reference(
+        std::vector<float>(x.begin() + r * classes, x.begin() + (r + 1) * classes));
     for (std::size_t j = 0; j < static_cast<std::size_t>(classes); ++j) {
-      worst.see(y[static_cast<std::size_t>(r * classes) + j], reference.probability(j), reference.probability_bound<float>(j));
+      worst.see(y[static_cast<std::size_t>(r * classes) + j], reference.probability(j),
+                reference.probability_bound<float>(j));
     }
   }
   EXPECT_LE(worst.value(), 1);

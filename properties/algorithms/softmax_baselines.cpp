@@ -91,7 +91,8 @@ TEST(softmax_baselines, in_place_views_and_special_values) {
   EXPECT_EQ(x[0], 0);
   EXPECT_FLOAT_EQ(x[1] + x[2], 1);
   std::vector<float> strided = {1, 9, 2, 9, 3, 9};
-  regroup::three_pass_softmax<float>(regroup::view<const float>(strided.data(), {3}, {2}), regroup::view<float>(strided.data(), {3}, {2}));
+  regroup::three_pass_softmax<float>(regroup::view<const float>(strided.data(), {3}, {2}),
+                                     regroup::view<float>(strided.data(), {3}, {2}));
   EXPECT_FLOAT_EQ(strided[0] + strided[2] + strided[4], 1);
   EXPECT_EQ(strided[1], 9);
   std::vector<float> two(2);
@@ -139,7 +140,7 @@ TEST(softmax_claims, worked_numbers) {
   EXPECT_NEAR(right.s, 1.368, 5e-4);
   const lse::state merged = lse{}(one, right);
   EXPECT_EQ(merged.m, 5);
-  EXPECT_NEAR(merged.s, 1.572, 1e-3);  // published from rounded terms; 1.5713
+  EXPECT_NEAR(merged.s, 1.572, 1e-3);        // published from rounded terms; 1.5713
   EXPECT_NEAR(one.s + right.s, 2.87, 5e-3);  // without the correction: wrong
   // [1, 2] then [3, 10]
   const lse::state first = chunk({1, 2});

@@ -17,7 +17,8 @@ void see_row(const std::vector<X>& x, double scale, worst_ratio& p, worst_ratio&
   std::vector<real> out(1);
   regroup::softmax(regroup::seq, x, y, {.scale = scale, .logsumexp = out});
   lse.see(out[0], reference.logsumexp(), reference.logsumexp_bound());
-  for (std::size_t j = 0; j < x.size(); ++j) p.see(y[j], reference.probability(j), reference.template probability_bound<Out>(j));
+  for (std::size_t j = 0; j < x.size(); ++j)
+    p.see(y[j], reference.probability(j), reference.template probability_bound<Out>(j));
   regroup::log_softmax(regroup::seq, x, y, {.scale = scale});
   for (std::size_t j = 0; j < x.size(); ++j) {
     log_p.see(y[j], reference.log_probability(j), reference.template log_probability_bound<Out>(j));
@@ -33,7 +34,8 @@ void within_bounds(const std::vector<index>& lengths, double scale = 1) {
     worst_ratio p;
     worst_ratio log_p;
     worst_ratio lse;
-    for (const index n : lengths) see_row<X, Out>(as<X>(row_of_kind(kind, n, static_cast<std::uint64_t>(n))), scale, p, log_p, lse);
+    for (const index n : lengths)
+      see_row<X, Out>(as<X>(row_of_kind(kind, n, static_cast<std::uint64_t>(n))), scale, p, log_p, lse);
     EXPECT_LE(p.value(), 1) << "softmax, kind " << kind;
     EXPECT_LE(log_p.value(), 1) << "log_softmax, kind " << kind;
     EXPECT_LE(lse.value(), 1) << "logsumexp, kind " << kind;

@@ -19,19 +19,23 @@ std::pair<Real, Real> transcribed(const std::vector<Real>& x) {
   const auto sum_of_weights = [](const std::vector<Real>& xs, Real m, const auto& reduce) {
     reference::operands<Real> weights;
     for (const Real e : xs) {
-      weights.push_back(e == -std::numeric_limits<Real>::infinity() ? Real{0} : e == m ? Real{1} : regroup::math::exp(e - m));
+      weights.push_back(e == -std::numeric_limits<Real>::infinity() ? Real{0}
+                        : e == m                                    ? Real{1}
+                                                                    : regroup::math::exp(e - m));
     }
     return *reduce(weights);
   };
   const auto largest = [](const std::vector<Real>& xs) { return *std::max_element(xs.begin(), xs.end()) + Real{0}; };
   if (x.size() <= 65536) {
     const Real m = largest(x);
-    return {m, sum_of_weights(x, m, [](const auto& w) { return reference::reduce(regroup::plus<Real>{}, w); }) + Real{0}};
+    return {m,
+            sum_of_weights(x, m, [](const auto& w) { return reference::reduce(regroup::plus<Real>{}, w); }) + Real{0}};
   }
   const reference::operands<Real> elements(x.begin(), x.end());
   const auto state = *reference::reduce_tiles(lse{}, elements, [&](const std::vector<Real>& tile) {
     const Real m = largest(tile);
-    const Real s = sum_of_weights(tile, m, [](const auto& w) { return reference::lane_leaf(regroup::plus<Real>{}, w); });
+    const Real s =
+        sum_of_weights(tile, m, [](const auto& w) { return reference::lane_leaf(regroup::plus<Real>{}, w); });
     return typename lse::state{m, s + Real{0}};
   });
   return {state.m, state.s};
@@ -67,8 +71,17 @@ TEST(softmax_order, the_contract_transcribed) {
 }
 
 TEST(softmax_order, any_executor_and_any_batch_give_a_row_its_bits) {
-  for (const auto& [rows, n] : {std::pair<index, index>{1, 100'000}, {3, 65'536}, {3, 65'537}, {2, 32'768}, {100, 40'000},
-                                {300, 37}, {70, 4097}, {1, 1}, {5000, 1}}) {
+  for (const auto& shape : {std::pair<index, index>{1, 100'000},
+                            {3, 65'536},
+                            {3, 65'537},
+                            {2, 32'768},
+                            {100, 40'000},
+                            {300, 37},
+                            {70, 4097},
+                            {1, 1},
+                            {5000, 1}}) {
+    const index rows = shape.first;
+    const index n = shape.second;
     if (order::small() && rows * n > 200'000) continue;
     std::vector<float> x;
     for (index r = 0; r < rows; ++r) {
@@ -104,7 +117,8 @@ TEST(softmax_layouts, strides_columns_axes_and_in_place) {
     regroup::softmax(regroup::seq, regroup::view<const float>(values.data(), {rows, n}),
                      regroup::view<float>(expected.data(), {rows, n}));
     const std::vector<std::pair<regroup::shape, index>> layouts = {
-        {{n, 1}, 0}, {{1, rows}, 0}, {{2 * n + 1, 2}, 0}, {{n, -1}, n - 1}, {{-1, -rows}, rows * n - 1}, {{n + 3, 1}, 2}};
+        {{n, 1}, 0},    {{1, rows}, 0}, {{2 * n + 1, 2}, 0}, {{n, -1}, n - 1}, {{-1, -rows}, rows * n - 1},
+        {{n + 3, 1}, 2}};
     for (std::size_t k = 0; k < layouts.size(); ++k) {
       const auto& [strides, first] = layouts[k];
       for (const bool in_place : {false, true}) {
@@ -112,7 +126,8 @@ TEST(softmax_layouts, strides_columns_axes_and_in_place) {
         std::vector<float> results(memory.size(), -7.0f);
         const regroup::view<float> x(memory.data() + first, {rows, n}, strides);
         const regroup::view<float> other(results.data() + first, {rows, n}, layouts[(k + 1) % layouts.size()].first);
-        const regroup::view<float> moved(results.data() + layouts[(k + 1) % layouts.size()].second, {rows, n}, other.strides());
+        const regroup::view<float> moved(results.data() + layouts[(k + 1) % layouts.size()].second, {rows, n},
+                                         other.strides());
         const auto y = in_place ? x : moved;
         for (index r = 0; r < rows; ++r) {
           for (index i = 0; i < n; ++i) x(r, i) = values[static_cast<std::size_t>(r * n + i)];
@@ -133,10 +148,11 @@ TEST(softmax_layouts, strides_columns_axes_and_in_place) {
     std::vector<float> transposed(values.size());
     std::vector<float> y(values.size());
     for (index r = 0; r < rows; ++r) {
-      for (index i = 0; i < n; ++i) transposed[static_cast<std::size_t>(i * rows + r)] = values[static_cast<std::size_t>(r * n + i)];
+      for (index i = 0; i < n; ++i)
+        transposed[static_cast<std::size_t>(i * rows + r)] = values[static_cast<std::size_t>(r * n + i)];
     }
-    regroup::softmax(regroup::par, regroup::view<float>(transposed.data(), {n, rows}), regroup::view<float>(y.data(), {n, rows}),
-                     {.axis = 0});
+    regroup::softmax(regroup::par, regroup::view<float>(transposed.data(), {n, rows}),
+                     regroup::view<float>(y.data(), {n, rows}), {.axis = 0});
     for (index r = 0; r < rows; ++r) {
       for (index i = 0; i < n; ++i) {
         ASSERT_EQ(y[static_cast<std::size_t>(i * rows + r)], expected[static_cast<std::size_t>(r * n + i)]) << n;

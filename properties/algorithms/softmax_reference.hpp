@@ -114,8 +114,8 @@ inline std::vector<double> row_of_kind(int kind, index n, std::uint64_t seed) {
   for (index i = 0; i < n; ++i) {
     const double u = static_cast<double>(random(-1'000'000, 1'000'000)) / 1e6;
     const double t = static_cast<double>(i) / static_cast<double>(n);
-    const double values[kinds] = {u, 80 * u, 1e4 + 8 * u, i == n / 2 ? 20.0 : -20 * std::fabs(u),
-                                  60 * t, -60 * t, 3.25, u * 1e-6};
+    const double values[kinds] = {u,      80 * u,  1e4 + 8 * u, i == n / 2 ? 20.0 : -20 * std::fabs(u),
+                                  60 * t, -60 * t, 3.25,        u * 1e-6};
     row.push_back(values[kind]);
   }
   return row;

@@ -60,7 +60,8 @@ void holds(const special& row) {
 TEST(softmax_special, a_table) {
   for (const special& row : table()) {
     holds<float>(row);
-    const bool fits_half = std::ranges::all_of(row.x, [](float e) { return !(std::fabs(e) > 65504) || std::fabs(e) == inf; });
+    const bool fits_half =
+        std::ranges::all_of(row.x, [](float e) { return !(std::fabs(e) > 65504) || std::fabs(e) == inf; });
     if (fits_half && !(std::fabs(row.x[0]) > 0 && std::fabs(row.x[0]) < 1e-30f)) holds<regroup::float16>(row);
   }
 }
@@ -78,7 +79,8 @@ TEST(softmax_special, stay_in_their_row_of_any_length) {
       std::vector<float> lse(3);
       regroup::softmax(regroup::par, regroup::view<float>(x.data(), {3, n}), regroup::view<float>(y.data(), {3, n}),
                        {.logsumexp = lse});
-      regroup::softmax(regroup::seq, regroup::view<const float>(without.data(), {3, n}), regroup::view<float>(clean.data(), {3, n}));
+      regroup::softmax(regroup::seq, regroup::view<const float>(without.data(), {3, n}),
+                       regroup::view<float>(clean.data(), {3, n}));
       for (index i = 0; i < 3 * n; ++i) {
         const auto at = static_cast<std::size_t>(i);
         if (i / n == 1) {

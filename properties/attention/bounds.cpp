@@ -59,8 +59,6 @@ void meet_the_real_reference(bool is_causal, const cases::answer<float>& got, co
   EXPECT_LE(worst.ratio, 1);
 }
 
-}  // namespace
-
 TYPED_TEST_SUITE(attention_bounds, types);
 
 TYPED_TEST(attention_bounds, random_problems) {
@@ -150,3 +148,5 @@ TEST(attention_values, half_precision_into_float) {
     EXPECT_EQ(narrow.out.values[i].bits, regroup::float16(wide.out.values[i]).bits);
   }
 }
+
+}  // namespace

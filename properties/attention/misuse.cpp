@@ -33,8 +33,6 @@ void refused(const shape& q, const shape& k, const shape& v, const shape& o, con
   refused<Error>([&] { regroup::attention(par, in(q), dense(in(k), in(v)), out(o), options); });
 }
 
-}  // namespace
-
 TEST(attention_misuse, shapes) {
   refused({4}, {5, 4}, {5, 3}, {3});
   refused({1, 1, 1, 2, 4}, {1, 1, 1, 5, 4}, {1, 1, 1, 5, 3}, {1, 1, 1, 2, 3});
@@ -136,3 +134,5 @@ TEST(attention_misuse, what_an_exception_in_a_mask_does) {
   EXPECT_THROW(regroup::attention(par, in({40, 4}), dense(in({70, 4}), in({70, 3})), out({40, 3}), {.mask = mask}), trouble);
   std::fill(results.begin(), results.end(), 7.0f);
 }
+
+}  // namespace

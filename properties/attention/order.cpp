@@ -101,8 +101,6 @@ void compare(const shapes& s, const regroup::attention_mask& mask, const Masked&
 
 float everything(float score, index, index, index) { return score; }
 
-}  // namespace
-
 TEST(attention_order, lengths_around_every_edge) {
   unsigned seed = 1;
   for (const index keys : {1, 2, 63, 64, 65, 127, 1023, 1024, 1025, 1088, 2048, 2049, 3071, 3073, 5000}) {
@@ -152,3 +150,5 @@ TEST(attention_order, an_object_of_the_users) {
           },
           [](float s, index h, index i, index j) { return (j + i) % 3 == h ? s : minus_infinity; }, 600);
 }
+
+}  // namespace

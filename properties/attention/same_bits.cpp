@@ -53,8 +53,6 @@ struct rearranged {
   [[nodiscard]] view<const T> view_of() const { return seen; }
 };
 
-}  // namespace
-
 TYPED_TEST_SUITE(same_bits_of, types);
 
 TYPED_TEST(same_bits_of, any_threads) {
@@ -180,3 +178,5 @@ TEST(attention_same_bits, one_long_decode_shared_out_by_leaves) {
   const auto many = attend<float>(par, more.view(), dense(k.view(), v.view()));
   EXPECT_TRUE(same_bits<float>(slice(many.out.view(), 1, 0, 1), once.out.view()));
 }
+
+}  // namespace

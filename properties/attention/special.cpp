@@ -13,7 +13,7 @@ using regroup::par;
 using regroup::view;
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr index heads = 2, queries = 40, keys = 1200, d = 8, dv = 9;
 
 struct problem {
@@ -33,8 +33,6 @@ void spoil(problem& p, index j, float value, bool keys_too) {
   }
 }
 
-}  // namespace
-
 TEST(attention_special, a_hidden_key_is_the_identity_whatever_it_holds) {
   std::vector<char> seen(keys, 1);
   std::vector<float> bias(keys, 0.0f);
@@ -45,7 +43,7 @@ TEST(attention_special, a_hidden_key_is_the_identity_whatever_it_holds) {
   const problem clean;
   const auto through_boolean = clean.answer(regroup::boolean(seen));
   EXPECT_TRUE(same_bits(through_boolean, clean.answer(regroup::additive(bias))));
-  for (const float value : {nan, infinity, -infinity, 3e38f}) {
+  for (const float value : {not_a_number, infinity, -infinity, 3e38f}) {
     for (const bool keys_too : {false, true}) {
       problem spoilt;
       for (const index j : {0, 3, 64, 700, 1023, 1024, 1199}) spoil(spoilt, j, value, keys_too);
@@ -61,16 +59,16 @@ TEST(attention_special, causal_hides_what_later_keys_hold) {
   const problem clean;
   const auto wanted = clean.answer(causal{});
   problem spoilt;
-  spoil(spoilt, keys - 3, nan, true);
+  spoil(spoilt, keys - 3, not_a_number, true);
   spoil(spoilt, keys - 2, infinity, false);
   const auto got = spoilt.answer(causal{});
   for (index h = 0; h < heads; ++h) {
     for (index i = 0; i < queries; ++i) {
       const bool sees = i >= queries - 3;
-      EXPECT_EQ(cases::bits(got.lse.view()(h, i)), sees ? cases::bits(nan) : cases::bits(wanted.lse.view()(h, i))) << i;
+      EXPECT_EQ(cases::bits(got.lse.view()(h, i)), sees ? cases::bits(not_a_number) : cases::bits(wanted.lse.view()(h, i))) << i;
       for (index c = 0; c < dv; ++c) {
         const float x = got.out.view()(h, i, c);
-        EXPECT_EQ(cases::bits(x), sees ? cases::bits(nan) : cases::bits(wanted.out.view()(h, i, c))) << i;
+        EXPECT_EQ(cases::bits(x), sees ? cases::bits(not_a_number) : cases::bits(wanted.out.view()(h, i, c))) << i;
       }
     }
   }
@@ -79,7 +77,7 @@ TEST(attention_special, causal_hides_what_later_keys_hold) {
 TEST(attention_special, lengths_end_what_is_read) {
   const problem clean;
   problem spoilt;
-  for (index j = 1000; j < keys; ++j) spoil(spoilt, j, nan, true);
+  for (index j = 1000; j < keys; ++j) spoil(spoilt, j, not_a_number, true);
   const std::vector<int> lengths = {1000};
   EXPECT_TRUE(same_bits(attend<float>(par, clean.q.view(), dense(clean.k.view(), clean.v.view(), lengths), {.mask = causal{}}),
                         attend<float>(par, spoilt.q.view(), dense(spoilt.k.view(), spoilt.v.view(), lengths), {.mask = causal{}})));
@@ -89,23 +87,23 @@ TEST(attention_special, nan_stays_in_the_queries_that_see_it) {
   const problem clean;
   const auto wanted = clean.answer();
   problem spoilt;
-  spoilt.q.view()(1, 5, 2) = nan;
-  spoilt.v.view()(0, 77, 3) = nan;  // one column of one head
+  spoilt.q.view()(1, 5, 2) = not_a_number;
+  spoilt.v.view()(0, 77, 3) = not_a_number;  // one column of one head
   const auto got = spoilt.answer();
   for (index h = 0; h < heads; ++h) {
     for (index i = 0; i < queries; ++i) {
       for (index c = 0; c < dv; ++c) {
         const bool spoils = (h == 1 && i == 5) || (h == 0 && c == 3);
-        EXPECT_EQ(cases::bits(got.out.view()(h, i, c)), cases::bits(spoils ? nan : wanted.out.view()(h, i, c)));
+        EXPECT_EQ(cases::bits(got.out.view()(h, i, c)), cases::bits(spoils ? not_a_number : wanted.out.view()(h, i, c)));
       }
-      EXPECT_EQ(cases::bits(got.lse.view()(h, i)), cases::bits(h == 1 && i == 5 ? nan : wanted.lse.view()(h, i)));
+      EXPECT_EQ(cases::bits(got.lse.view()(h, i)), cases::bits(h == 1 && i == 5 ? not_a_number : wanted.lse.view()(h, i)));
     }
   }
 }
 
 TEST(attention_special, no_visible_key) {
   problem p;
-  spoil(p, 0, nan, true);
+  spoil(p, 0, not_a_number, true);
   const auto nothing = p.answer([](auto, index, index, index, index) { return float{regroup::hidden}; });
   for (const float x : nothing.out.values) EXPECT_EQ(cases::bits(x), cases::bits(0.0f));
   for (const float x : nothing.lse.values) EXPECT_EQ(x, -infinity);
@@ -123,7 +121,7 @@ TEST(attention_special, infinite_scores) {
   p.k.view()(0, 100, 0) = infinity;   // a score of +inf for query (0, 0)
   p.k.view()(1, 100, 0) = -infinity;  // -inf: the identity, for those whose q is positive there
   p.v = cases::normal<float>({heads, keys, dv}, 3);
-  p.v.view()(1, 100, 0) = nan;
+  p.v.view()(1, 100, 0) = not_a_number;
   for (index i = 0; i < queries; ++i) p.q.view()(1, i, 0) = 1;
   const auto got = p.answer();
   EXPECT_EQ(got.lse.view()(0, 0), infinity);
@@ -169,3 +167,5 @@ TEST(attention_special, huge_and_tiny_scores) {
   for (float& x : p.q.values) x *= 1e-44f;  // denormal
   for (const float x : p.answer().out.values) EXPECT_TRUE(std::isfinite(x));
 }
+
+}  // namespace

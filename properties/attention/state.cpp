@@ -56,8 +56,6 @@ testing::AssertionResult same_state(const attention_state<float>& a, const atten
   return testing::AssertionSuccess();
 }
 
-}  // namespace
-
 TEST(attention_state, of_all_keys_is_attention) {
   const problem p;
   const auto once = cases::attend<float>(par, p.q.view(), dense(p.k.view(), p.v.view()));
@@ -183,3 +181,5 @@ TEST(attention_state, worked_numbers) {
   state.normalise(regroup::view<float>(&result, {1, 1}));
   EXPECT_EQ(result, 1.0f);
 }
+
+}  // namespace

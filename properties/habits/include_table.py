@@ -14,7 +14,7 @@ TABLE = {
     "view": ("error", "monoid"),  # for `index`
     "source": ("view",),
     "executor": ("source",),
-    "monoids": ("monoid", "math"),
+    "monoids": ("monoid", "math", "error"),
     "host": ("executor",),
     "reduce": ("executor",),
     "scan": ("executor",),

@@ -19,9 +19,7 @@ std::vector<float> numbers(std::size_t n) {
 }
 
 /// log(sum exp) by any tree of n leaves: n combines and rescales at worst, each within (1 + c) u.
-float any_tree_bound(std::size_t n) {
-  return static_cast<float>(n) * (1 + regroup::math::exp_error<float>) * 0x1p-24f;
-}
+float any_tree_bound(std::size_t n) { return static_cast<float>(n) * (1 + regroup::math::exp_error<float>)*0x1p-24f; }
 
 template <class M, class Xs>
 auto by_std(const M& m, const Xs& x) {
@@ -30,7 +28,8 @@ auto by_std(const M& m, const Xs& x) {
 }
 template <class M, class Xs>
 auto by_std_in_parallel(const M& m, const Xs& x) {
-  const auto state = std::transform_reduce(std::execution::par_unseq, x.begin(), x.end(), m.identity(), m, regroup::lifting(m));
+  const auto state =
+      std::transform_reduce(std::execution::par_unseq, x.begin(), x.end(), m.identity(), m, regroup::lifting(m));
   return regroup::lower(m, state);
 }
 
@@ -87,8 +86,10 @@ TEST(standard, scans_keep_the_order) {
 TEST(standard, a_users_operator) {
   const std::vector<char> bits = {1, 1, 0, 1, 1, 1, 0, 1};
   const examples::longest_run m;
-  EXPECT_EQ(std::accumulate(bits.begin(), bits.end(), m.identity(),
-                            [&](auto s, char b) { return m(s, regroup::lift(m, b)); }).best, 3);
+  EXPECT_EQ(
+      std::accumulate(bits.begin(), bits.end(), m.identity(), [&](auto s, char b) { return m(s, regroup::lift(m, b)); })
+          .best,
+      3);
   EXPECT_EQ(regroup::reduce(regroup::par, bits, m), 3);
 }
 

@@ -69,7 +69,7 @@ TEST(tbb, log_sum_exp) {
   std::vector<float> x;
   for (int i = 0; i < 100'000; ++i) x.push_back(static_cast<float>(i * 7919 % 2003) / 100);
   const regroup::log_sum_exp<float> m;
-  const float bound = 1e5f * (1 + regroup::math::exp_error<float>) * 0x1p-24f;
+  const float bound = 1e5f * (1 + regroup::math::exp_error<float>)*0x1p-24f;
   EXPECT_NEAR(reduced(m, x), regroup::reduce(regroup::seq, x, m), bound);
   EXPECT_NEAR(scanned(m, x).back(), regroup::reduce(regroup::seq, x, m), bound);
 }

@@ -33,7 +33,7 @@ std::vector<float> numbers(std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) x.push_back(static_cast<float>(static_cast<int>(i * 7919 % 2003) - 1001) / 50);
   return x;
 }
-const float bound = 1e5f * (1 + regroup::math::exp_error<float>) * 0x1p-24f;
+const float bound = 1e5f * (1 + regroup::math::exp_error<float>)*0x1p-24f;
 
 }  // namespace
 
@@ -41,7 +41,8 @@ TEST(thrust, reduce) {
   const auto x = numbers(100'000);
   on_each_back_end([&](const auto& policy, const char* name) {
     const regroup::maximum<float> largest;
-    EXPECT_EQ(thrust::reduce(policy, x.begin(), x.end(), largest.identity(), largest), regroup::reduce(regroup::par, x, largest))
+    EXPECT_EQ(thrust::reduce(policy, x.begin(), x.end(), largest.identity(), largest),
+              regroup::reduce(regroup::par, x, largest))
         << name;
   });
 }
@@ -87,7 +88,7 @@ TEST(thrust, reduce_by_key) {
     ASSERT_EQ(static_cast<std::size_t>(end.first - their_keys.begin()), runs) << name;
     for (std::size_t r = 0; r < runs; ++r) {
       EXPECT_EQ(their_keys[r], our_keys[r]) << name;
-      EXPECT_NEAR(m.lower(states[r]), ours[r], 37 * (1 + regroup::math::exp_error<float>) * 0x1p-24f * 2) << name;
+      EXPECT_NEAR(m.lower(states[r]), ours[r], 37 * (1 + regroup::math::exp_error<float>)*0x1p-24f * 2) << name;
     }
   });
 }

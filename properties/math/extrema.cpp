@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// max and min as a total rule: NaN wins over everything, -0 < +0, otherwise the order of the reals; bitwise commutative,
-// associative and idempotent (all NaN being one), for float, double and long double. Also abs, select, power_of_two.
+// max and min as a total rule: NaN wins over everything, -0 < +0, otherwise the order of the reals; bitwise
+// commutative, associative and idempotent (all NaN being one), for float, double and long double. Also abs, select and
+// power_of_two.
 #include <regroup/math.hpp>
 
 #include <gtest/gtest.h>

@@ -77,7 +77,7 @@ TEST(top_k, order_and_ties) {
   const auto fixed = fold(regroup::top_k<float, 3>{}, at({2, 5}));
   EXPECT_TRUE(same(placed(fixed.begin(), fixed.end()), placed{{5, 1}, {2, 0}, {-inf, -1}}));
   static_assert(std::is_trivially_copyable_v<regroup::state_of<regroup::top_k<float, 3>>>);
-  EXPECT_THROW(regroup::top_k<float>{-1}, std::invalid_argument);
+  EXPECT_THROW(regroup::top_k<float>{-1}, regroup::argument_error);
 }
 
 TEST(top_k, a_tile_is_the_fold_of_its_elements) {

@@ -53,8 +53,8 @@ TEST(histogram, a_tile_is_the_fold_of_its_elements) {
 }
 
 TEST(histogram, refuses_what_is_no_range) {
-  EXPECT_THROW((regroup::histogram<float>{1, 0, 3}), std::invalid_argument);
-  EXPECT_THROW((regroup::histogram<float>{0, infinity<double>, 3}), std::invalid_argument);
-  EXPECT_THROW((regroup::histogram<float>{not_a_number<double>, 1, 3}), std::invalid_argument);
-  EXPECT_THROW((regroup::histogram<float>{0, 1, 0}), std::invalid_argument);
+  EXPECT_THROW((regroup::histogram<float>{1, 0, 3}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<float>{0, infinity<double>, 3}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<float>{not_a_number<double>, 1, 3}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<float>{0, 1, 0}), regroup::argument_error);
 }

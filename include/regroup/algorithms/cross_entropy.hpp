@@ -21,10 +21,10 @@ enum class loss_reduction { mean, sum, none };
 /// What `cross_entropy` may be told. `X` is the element type of the logits, `Real` float, or double for double.
 template <class X, class Real>
 struct cross_entropy_options {
-  index ignore_index = -100;               ///< rows with this target have loss 0, gradient 0 and no part in the mean
+  index ignore_index = -100;  ///< rows with this target have loss 0, gradient 0 and no part in the mean
   loss_reduction reduction = loss_reduction::mean;
-  std::optional<view<X>> gradient = {};    ///< (softmax - onehot), over the count for the mean; in the logits' shape
-  std::optional<view<Real>> losses = {};   ///< one a row, in C order of the other axes; ignored rows 0
+  std::optional<view<X>> gradient = {};   ///< (softmax - onehot), over the count for the mean; in the logits' shape
+  std::optional<view<Real>> losses = {};  ///< one a row, in C order of the other axes; ignored rows 0
 };
 
 namespace cross_entropy_parts {
@@ -51,7 +51,8 @@ template <class Logits, class Targets>
 auto targets_of(const Logits& logits, const Targets& targets) {
   const auto v = view(targets);
   using integer = std::remove_cv_t<typename decltype(v)::element_type>;
-  static_assert(std::integral<integer> && !std::same_as<integer, bool>, "regroup: cross_entropy's targets are integers");
+  static_assert(std::integral<integer> && !std::same_as<integer, bool>,
+                "regroup: cross_entropy's targets are integers");
   index rows = 1;
   for (int a = 0; a + 1 < logits.rank(); ++a) rows *= logits.extent(a);
   if (v.size() != rows) {
@@ -79,7 +80,8 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
   const index classes = in.length();
   const index used = cross_entropy_parts::count_used(target, classes, options.ignore_index);
   auto gradient = options.gradient;
-  const auto out = gradient ? std::optional(softmax_parts::output_rows(x, *gradient, -1, "cross_entropy")) : std::nullopt;
+  const auto out =
+      gradient ? std::optional(softmax_parts::output_rows(x, *gradient, -1, "cross_entropy")) : std::nullopt;
   if (gradient) require_apart(view(targets), *gradient, false);
   if (options.losses) {
     require_apart(view(targets), *options.losses, false);

@@ -29,9 +29,9 @@ inline constexpr index longest_two_sweep_row = 65536;
 /// What `softmax` and `log_softmax` may be told: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
 template <class Real>
 struct softmax_options {
-  double scale = 1;                            ///< multiplies every element first, rounded once; finite
-  int axis = -1;                               ///< negative ones count from the end
-  std::optional<view<Real>> logsumexp = {};    ///< log(sum exp x) of each row, in C order of the other axes
+  double scale = 1;                          ///< multiplies every element first, rounded once; finite
+  int axis = -1;                             ///< negative ones count from the end
+  std::optional<view<Real>> logsumexp = {};  ///< log(sum exp x) of each row, in C order of the other axes
 };
 
 /// What `logsumexp` may be told.

@@ -191,7 +191,7 @@ inline bool judge(const sides& s, const std::vector<long double>& allowed, bool 
       v.excused = true;
       continue;
     }
-    if (!(difference <= bound)) return fall(difference, bound);
+    if (allowed.empty() || !(difference <= bound)) return fall(difference, bound);  // bitwise: zeros of two signs, too
     v.ratio = std::fmax(v.ratio, bound > 0 ? difference / bound : 0);
   }
   return true;

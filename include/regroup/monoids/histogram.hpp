@@ -8,9 +8,10 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
-#include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "regroup/error.hpp"
 #include "regroup/math.hpp"
 #include "regroup/monoid.hpp"
 
@@ -18,7 +19,7 @@ namespace regroup {
 
 /// `numpy.histogram(xs, bins, (lo, hi))` in Real: `bins` int64 counts; bins are closed left and open right, the last
 /// one closed on both sides; what lies outside, and NaN, is not counted; lo == hi means [lo - 0.5, hi + 0.5]. Throws
-/// std::invalid_argument unless lo <= hi, both finite, and bins >= 1. A combine adds `bins` counts.
+/// argument_error unless lo <= hi, both finite, and bins >= 1. A combine adds `bins` counts.
 template <std::floating_point Real>
 class histogram {
  public:
@@ -28,8 +29,10 @@ class histogram {
 
   constexpr histogram(double lo, double hi, index bins) : bins_(bins) {
     constexpr double most = std::numeric_limits<double>::max();
-    if (!(-most <= lo && lo <= hi && hi <= most)) throw std::invalid_argument("histogram needs finite lo <= hi");
-    if (bins < 1) throw std::invalid_argument("histogram needs at least one bin");
+    if (!(-most <= lo && lo <= hi && hi <= most)) {
+      throw_argument("histogram needs finite lo <= hi; got " + std::to_string(lo) + " and " + std::to_string(hi));
+    }
+    if (bins < 1) throw_argument("histogram needs at least one bin; got " + std::to_string(bins));
     const double first = lo == hi ? lo - 0.5 : lo;
     const double last = lo == hi ? hi + 0.5 : hi;
     const double step = (last - first) / static_cast<double>(bins);

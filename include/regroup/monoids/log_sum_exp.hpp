@@ -47,9 +47,9 @@ struct softmax_weight {
 };
 
 /// log(sum exp x) of elements converted to Real, natural logarithm: -inf for nothing or all -inf, +inf where one is,
-/// NaN in, NaN out. State (m, s) with identity (-inf, 0); NaN is NaN in both. A tile is lifted at once: its maximum,
-/// then plus's fold over the weights. rel(s) <= u (ln n + c r + h): numerics in the project's documents; one exp a
-/// combine.
+/// NaN in, NaN out. State (m, s) with identity (-inf, 0); NaN is NaN in both. A tile is lifted at once: its maximum, then
+/// plus's fold over the weights. |error of s| <= u sum w ((m - x) + c r + h), w = exp(x - m), c = math::exp_error, h
+/// combines and r rescales deep. One exp a combine.
 template <std::floating_point Real>
 struct log_sum_exp {
   struct state {

@@ -9,10 +9,11 @@
 #include <cmath>
 #include <concepts>
 #include <cstddef>
-#include <stdexcept>
+#include <string>
 #include <type_traits>
 #include <vector>
 
+#include "regroup/error.hpp"
 #include "regroup/monoids/extremum.hpp"
 
 namespace regroup {
@@ -20,7 +21,7 @@ namespace regroup {
 /// The K largest of elements `indexed<X>`, largest first: NaN above +inf, -0 equals +0 (each keeps its sign), the
 /// lowest position first among equals. `top_k<float, 5>{}` has a trivially copyable state, an array in which places
 /// without an element hold (-inf or the type's lowest, position -1 in the answer); `top_k<float>{5}` a vector of at
-/// most 5. Exact. A combine costs K steps, a tile about one step an element; `top_k<T>{k}` throws std::invalid_argument
+/// most 5. Exact. A combine costs K steps, a tile about one step an element; `top_k<T>{k}` throws argument_error
 /// where k < 0.
 template <number T, index K = -1>
 class top_k {
@@ -34,7 +35,7 @@ class top_k {
 
   constexpr top_k() requires is_fixed : k_(static_cast<std::size_t>(K)) {}
   constexpr explicit top_k(index k) requires(!is_fixed) : k_(static_cast<std::size_t>(k)) {
-    if (k < 0) throw std::invalid_argument("top_k needs a k of 0 or more");
+    if (k < 0) throw_argument("top_k needs a k of 0 or more; got " + std::to_string(k));
   }
 
   constexpr state identity() const { return room(0); }
