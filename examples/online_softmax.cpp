@@ -19,7 +19,7 @@ int main() {
   lse::state tile_by_tile = m.identity();  // one rescale a tile
   for (const auto tile : {std::span(x).first(3), std::span(x).last(3)}) {
     const float max = regroup::reduce(regroup::seq, tile, regroup::maximum<float>{});
-    const float sum = regroup::reduce(regroup::seq, tile, regroup::plus<float>{}, regroup::softmax_weight{max});
+    const float sum = regroup::reduce(regroup::seq, tile, regroup::plus<float>{}, regroup::softmax_weight<float>{max});
     tile_by_tile = m(tile_by_tile, {max, sum});
     std::printf("a tile of three           max %g, sum %.4f\n", max, sum);
   }

@@ -123,12 +123,10 @@ void block<T>::score(index first, index last) {
   });
   if (p_.mask->has_function()) {
     p_.mask->apply(score_tile<Real>{s, n, lanes, first, batch_, heads_.data(), queries_.data()});
-    hides_ = true;
   }
   for (index lane = 0; lane < lanes; ++lane) {
     const key_range seen = seen_[static_cast<std::size_t>(lane)];
     if (seen.first <= first && last <= seen.last) continue;
-    hides_ = true;
     for (index j = 0; j < n; ++j) {
       if (first + j < seen.first || first + j >= seen.last) s[j * lanes + lane] = hidden;
     }
@@ -197,7 +195,6 @@ auto block<T>::leaf(index t) -> fragment<Real> {
   std::fill(f.o.begin(), f.o.end(), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
-  hides_ = false;
   const index end = std::min(all_.last, (t + 1) * attention_leaf_keys);
   for (index first = t * attention_leaf_keys; first < end; first += attention_tile_keys) {
     const index from = std::max(first, all_.first);
@@ -213,7 +210,7 @@ auto block<T>::leaf(index t) -> fragment<Real> {
     const Real zero = f.m[at] == Real{hidden} ? -Real{} : Real{};
     for (index c = 0; c < p_.dv; ++c) o[c] = f.m[at] == Real{hidden} ? zero : o[c] + zero;
   }
-  if (hides_ && !is_careful_) mend(t, f);
+  if (!is_careful_) mend(t, f);
   return f;
 }
 

@@ -137,10 +137,9 @@ class block {
   index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;  // lanes: the count rounded up to 8, in use the last again
   std::vector<index> heads_, queries_;                      // one a lane
   std::vector<key_range> seen_;
-  key_range all_;         // every key that some lane may see
-  bool hides_ = false;    // whether keys of the leaf at hand are hidden
-  buffer<Real> q_, s_;    // (d, lanes) and one tile's (keys, lanes): scores, then weights
-  buffer<Real> k_, v_;    // one tile's rows, where they must be copied
+  key_range all_;       // every key that some lane may see
+  buffer<Real> q_, s_;  // (d, lanes) and one tile's (keys, lanes): scores, then weights
+  buffer<Real> k_, v_;  // one tile's rows, where they must be copied
   buffer<Real> m_, l_, factor_;
 };
 
