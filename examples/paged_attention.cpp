@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A key-value cache in pages scattered over a pool: the same reduction over the same positions, so the same bits, whatever
-// the placement. A new key goes to the next free place; nothing moves.
+// A key-value cache in pages scattered over a pool: the same reduction over the same positions, so the same bits,
+// whatever the placement. A new key goes to the next free place; nothing moves.
 #include <cstdio>
 #include <numeric>
 #include <vector>

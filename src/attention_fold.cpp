@@ -31,7 +31,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   key_head_ = number / of_head % p.key_heads;
   batch_ = number / of_head / p.key_heads;
   count_ = std::min(block_queries, p.rows() - first);
-  lanes_ = (count_ + 7) / 8 * 8;
+  lanes_ = count_ <= 8 ? 8 : count_ <= 16 ? 16 : block_queries;
   range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};
   for (index lane = 0; lane < lanes_; ++lane) {
@@ -133,6 +133,63 @@ void block<T>::score(index first, index last) {
   }
 }
 
+/// Asks for the rows of keys [first, last): few queries read them faster than the hardware foresees.
+template <class T>
+void block<T>::prefetch(index first, index last) const {
+  constexpr index line = 64 / static_cast<index>(sizeof(T));
+  for (const view<const T>* x : {&p_.k, &p_.v}) {
+    if (x->stride(3) != 1) continue;
+    for (index j = first; j < last; ++j) {
+      const T* const from = row(*x, j);
+      for (index c = 0; c < x->extent(3); c += line) __builtin_prefetch(from + c, 0, 2);
+    }
+  }
+}
+
+/// Turns the scores of one tile into weights, in the frame of the new m; l grows by them, over keys ascending. Returns
+/// whether some m grew; then `factor` corrects O. Loops run over stripes of one constant length, whatever the lanes are.
+template <class Real>
+bool weigh(Real* s, index n, index lanes, Real* m, Real* l, Real* factor) {
+  constexpr index stripe = block_queries;
+  const index padded = (n * lanes + stripe - 1) / stripe * stripe;
+  std::fill(s + n * lanes, s + padded, Real{hidden});
+  bool grows = false;
+  host::dispatch([=, &grows] {
+    Real top[stripe];
+    for (index i = 0; i < stripe; ++i) top[i] = m[i % lanes];
+    for (index first = 0; first < padded; first += stripe) {
+      for (index i = 0; i < stripe; ++i) top[i] = s[first + i] > top[i] ? s[first + i] : top[i];
+    }
+    for (index h = stripe / 2; h >= lanes; h /= 2) {
+      for (index i = 0; i < h; ++i) top[i] = top[i + h] > top[i] ? top[i + h] : top[i];
+    }
+    for (index q = 0; q < lanes; ++q) grows |= top[q] > m[q];
+    if (grows) {
+      for (index q = 0; q < lanes; ++q) {
+        factor[q] = rescale<Real>{m[q], top[q]}.factor;
+        m[q] = top[q];
+        l[q] *= factor[q];
+      }
+    }
+    for (index i = 0; i < stripe; ++i) top[i] = m[i % lanes];
+    for (index first = 0; first < padded; first += stripe) {
+      for (index i = 0; i < stripe; ++i) s[first + i] = softmax_weight<Real>{top[i]}(s[first + i]);
+    }
+    const auto sum = [=]<index Lanes>(std::integral_constant<index, Lanes>) {
+      Real total[Lanes];
+      for (index q = 0; q < Lanes; ++q) total[q] = l[q];
+      for (index j = 0; j < n; ++j) {
+        for (index q = 0; q < Lanes; ++q) total[q] += s[j * Lanes + q];
+      }
+      for (index q = 0; q < Lanes; ++q) l[q] = total[q];
+    };
+    if (lanes == 8) return sum(std::integral_constant<index, 8>{});
+    if (lanes == 16) return sum(std::integral_constant<index, 16>{});
+    sum(std::integral_constant<index, stripe>{});
+  });
+  return grows;
+}
+
 /// Folds keys [first, last) of one tile, which some lane may see, into the states.
 template <class T>
 void block<T>::tile(index first, index last, fragment<Real>& f) {
@@ -156,29 +213,7 @@ void block<T>::tile(index first, index last, fragment<Real>& f) {
       if (s[j * lanes] == Real{hidden}) std::fill(v_.data() + j * dv, v_.data() + (j + 1) * dv, Real{});
     }
   }
-  bool grows = false;
-  host::dispatch([s, m = m_.data(), l = l_.data(), factor = factor_.data(), n, lanes, &grows] {
-    for (index q = 0; q < lanes; ++q) factor[q] = m[q];
-    for (index j = 0; j < n; ++j) {
-      for (index q = 0; q < lanes; ++q) factor[q] = s[j * lanes + q] > factor[q] ? s[j * lanes + q] : factor[q];
-    }
-    for (index q = 0; q < lanes; ++q) grows |= factor[q] > m[q];
-    if (grows) {
-      for (index q = 0; q < lanes; ++q) {
-        const rescale<Real> higher{m[q], factor[q]};
-        m[q] = factor[q];
-        factor[q] = higher.factor;
-        l[q] *= factor[q];
-      }
-    }
-    for (index j = 0; j < n; ++j) {
-      for (index q = 0; q < lanes; ++q) {
-        const Real w = softmax_weight<Real>{m[q]}(s[j * lanes + q]);
-        s[j * lanes + q] = w;
-        l[q] += w;
-      }
-    }
-  });
+  const bool grows = weigh(s, n, lanes, m_.data(), l_.data(), factor_.data());
   for (index q = 0; grows && q < count_; ++q) {
     const Real factor = factor_.data()[q];
     if (factor == 1) continue;
@@ -199,6 +234,7 @@ auto block<T>::leaf(index t) -> fragment<Real> {
   for (index first = t * attention_leaf_keys; first < end; first += attention_tile_keys) {
     const index from = std::max(first, all_.first);
     const index to = std::min(first + attention_tile_keys, end);
+    if (lanes_ == 8) prefetch(std::max(to, all_.first), std::min(to + attention_tile_keys, all_.last));
     if (from < to) tile(from, to, f);
   }
   for (index q = 0; q < count_; ++q) {

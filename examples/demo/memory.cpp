@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // (f) Online attention needs the state of each query, O(N); the formula as written needs every score at once, O(N x N).
-// Times are measurements of this machine, best of three; memory is what the program allocated, counted.
+// Times are measurements of this machine, best of two; memory is what the program allocated, counted.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -67,7 +67,7 @@ void section_memory() {
   const auto keys = regroup::dense(k.view(), v.view());
   matrix online_out, materialised_out;
   cost online, materialised;
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < 2; ++round) {
     measure(online, [&] { regroup::attention(regroup::par, q.view(), keys, online_out.view()); });
     measure(materialised,
             [&] { regroup::materialised_attention(regroup::par, q.view(), keys, materialised_out.view()); });

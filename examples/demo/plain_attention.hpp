@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as a loop that everyone has written: each thread takes a share of the keys, sums exp(score - max) v over it,
-// and adds its sums to everybody's when it is done. Right within rounding, and never the same bits twice.
+// and adds its sums to everybody's when it is done. Right within rounding, with other bits for every number of threads.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>

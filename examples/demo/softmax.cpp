@@ -79,7 +79,7 @@ void section_softmax() {
   for (const float scale : {1.0f, 4.0f, 16.0f, 64.0f}) {
     const auto half = scaled<regroup::float16>(logits, scale);
     const auto single = scaled<float>(logits, scale);
-    std::printf("  %6.2f\n", static_cast<double>(*highest * scale));
+    std::printf("  %6.2f (x %.0f)\n", static_cast<double>(*highest * scale), static_cast<double>(scale));
     const way naive = run("naive: exp(x) / sum exp(x)", half, single,
                           []<class X>(const X& x, X& p) { regroup::naive_softmax<typename X::value_type>(x, p); });
     const way three = run("three passes: max, sum, divide", half, single,

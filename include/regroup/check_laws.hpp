@@ -120,7 +120,7 @@ class checker {
                          s.equal.depth = s.n();
                          s.equal.answers = true;
                          s.equal.names = {{"fold", "reference"}};
-                         s.equal(s.m.lower(fold(s.m, std::span<const state_of<M>>(s.lifted()), {s.word})), reference_(s.xs));
+                         s.equal(s.m.lower(fold(s.m, s.lifted().all(), {s.word})), reference_(s.xs));
                        },
                        nullptr});
     }

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -21,6 +22,42 @@
 #include "regroup/monoid.hpp"
 
 namespace regroup::laws {
+
+/// Values side by side, of any type: a vector, but of bool as well.
+template <class T>
+class sequence {
+ public:
+  void push_back(T x) {
+    if constexpr (std::same_as<T, bool>) {
+      if (size_ == room_) {
+        room_ = 2 * room_ + 8;
+        auto larger = std::make_unique<bool[]>(room_);
+        std::copy_n(flags_.get(), size_, larger.get());
+        flags_ = std::move(larger);
+      }
+      flags_[size_++] = x;
+    } else {
+      values_.push_back(std::move(x));
+    }
+  }
+  void append(std::span<const T> xs) {
+    for (const T& x : xs) push_back(x);
+  }
+  [[nodiscard]] std::size_t size() const { return all().size(); }
+  [[nodiscard]] std::span<const T> all() const {
+    if constexpr (std::same_as<T, bool>) {
+      return {flags_.get(), size_};
+    } else {
+      return values_;
+    }
+  }
+
+ private:
+  std::conditional_t<std::same_as<T, bool>, std::vector<char>, std::vector<T>> values_;
+  std::unique_ptr<bool[]> flags_;
+  std::size_t size_ = 0;
+  std::size_t room_ = 0;
+};
 
 /// How to group n states: 0 from the left, 1 from the right, 2 in halves; any other word, a tree drawn from it.
 struct grouping {
@@ -50,11 +87,18 @@ state_of<M> fold(const M& m, std::span<const state_of<M>> states, grouping g = {
 
 /// Every element lifted.
 template <class M, class X>
-std::vector<state_of<M>> lift_all(const M& m, std::span<const X> xs) {
-  std::vector<state_of<M>> states;
-  states.reserve(xs.size());
+sequence<state_of<M>> lift_all(const M& m, std::span<const X> xs) {
+  sequence<state_of<M>> states;
   for (const X& x : xs) states.push_back(regroup::lift(m, x));
   return states;
+}
+
+/// The numbers 0 .. n-1 in an order drawn from a word.
+inline std::vector<std::size_t> shuffled(std::size_t n, std::uint64_t word) {
+  std::vector<std::size_t> order(n);
+  for (std::size_t i = 0; i < n; ++i) order[i] = i;
+  for (std::size_t i = n; i > 1; --i) std::swap(order[i - 1], order[mix(word + i) % i]);
+  return order;
 }
 
 template <class M, class Equal = bitwise>
@@ -158,25 +202,26 @@ bool sharding(const M& m, std::span<const state_of<M>> states, std::uint64_t wor
     shards.push_back(states.first(size));
     states = states.subspan(size);
   }
-  for (std::size_t i = shards.size(); shuffle && i > 1; --i) std::swap(shards[i - 1], shards[mix(word + i) % i]);
   state_of<M> merged = m.identity();
   auto answer = regroup::lower(m, merged);
-  std::vector<state_of<M>> in_order;
-  for (const auto& shard : shards) {
+  sequence<state_of<M>> in_order;
+  const auto order = shuffled(shards.size(), word);
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    const auto shard = shards[shuffle ? order[i] : i];
     merged = m(std::move(merged), fold(m, shard));
     answer = regroup::lower(m, merged);
-    in_order.insert(in_order.end(), shard.begin(), shard.end());
+    in_order.append(shard);
   }
-  const auto whole = fold(m, std::span<const state_of<M>>(in_order));
+  const auto whole = fold(m, in_order.all());
   return equal(merged, whole) && equal(answer, regroup::lower(m, whole));
 }
 
 /// For commutative monoids: any order of the states gives the same.
 template <class M, class Equal = bitwise>
 bool permutation(const M& m, std::span<const state_of<M>> states, std::uint64_t word, Equal&& equal = {}) {
-  std::vector<state_of<M>> shuffled(states.begin(), states.end());
-  for (std::size_t i = shuffled.size(); i > 1; --i) std::swap(shuffled[i - 1], shuffled[mix(word + i) % i]);
-  return equal(fold(m, std::span<const state_of<M>>(shuffled)), fold(m, states));
+  sequence<state_of<M>> moved;
+  for (const std::size_t i : shuffled(states.size(), word)) moved.push_back(states[i]);
+  return equal(fold(m, moved.all()), fold(m, states));
 }
 
 /// lower has no effect on the state and gives the same answer each time.

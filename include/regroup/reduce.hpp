@@ -91,7 +91,8 @@ void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets
 
 /// Reduces each run of consecutive equal keys (==, so a NaN starts a new run). The first key of run r goes to
 /// keys_out[r] and its answer to out[r]; both have room for every run. Returns the number of runs. Throws shape_error
-/// where there are not as many keys as elements, or too little room for the runs.
+/// where there are not as many keys as elements, or too little room for the runs; overlap_error where an output shares
+/// memory with the keys, the elements or the other output.
 template <executor Executor, class Keys, class Range, class KeysOut, class Out, class M,
           class Projection = std::identity>
 index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysOut&& keys_out, Out&& out, const M& m,
@@ -118,6 +119,14 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   };
   const auto first_keys = room(keys_out);
   const auto answers = room(out);
+  const auto require_own_memory = [](const auto& in, const auto& places) {
+    if constexpr (requires { view(in); }) require_apart(view(in), places, false);
+  };
+  require_own_memory(keys, first_keys);
+  require_own_memory(keys, answers);
+  require_own_memory(xs, first_keys);
+  require_own_memory(xs, answers);
+  require_own_memory(first_keys, answers);
   for (index r = 0; r < runs; ++r) first_keys(r) = key[offsets[static_cast<std::size_t>(r)]];
   reduce_segments(ex, xs, offsets, answers, m, projection);
   return runs;

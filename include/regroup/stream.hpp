@@ -203,8 +203,8 @@ class accumulator {
     a.first_ = in.take<index>();
     a.next_ = in.take<index>();
     a.count_ = in.take<index>();
-    a.left_ = in.take_all<X>();
-    a.right_ = in.take_all<X>();
+    a.left_ = in.take_all<kept>();
+    a.right_ = in.take_all<kept>();
     const auto nodes = in.take<std::uint64_t>();
     index covered = -1;
     for (std::uint64_t i = 0; i < nodes; ++i) {
@@ -224,6 +224,8 @@ class accumulator {
   }
 
  private:
+  /// Kept side by side: a vector of bool is not.
+  using kept = std::conditional_t<std::same_as<X, bool>, unsigned char, X>;
   static constexpr void require_saveable() {
     static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_copyable_v<X>,
                   "regroup: only accumulators with trivially copyable states and elements can be saved");
@@ -243,7 +245,7 @@ class accumulator {
     return static_cast<index>(left_.size()) == left && static_cast<index>(right_.size()) == after % tile_elements &&
            end - begin == after / tile_elements && (nodes.empty() || begin == left_end() / tile_elements);
   }
-  [[nodiscard]] state leaf(const std::vector<X>& elements, index offset) const {
+  [[nodiscard]] state leaf(const std::vector<kept>& elements, index offset) const {
     return host::leaf_of(m_, elements.data(), static_cast<index>(elements.size()), offset);
   }
   /// The forest of `count` whole tiles that begin at element `at` of a source and at tile `tile` of the whole.
@@ -273,7 +275,7 @@ class accumulator {
         next_ += tiles * tile_elements;
         continue;
       }
-      (next_ < left_end() ? left_ : right_).push_back(static_cast<X>(widen(s[i++])));
+      (next_ < left_end() ? left_ : right_).push_back(static_cast<kept>(static_cast<X>(widen(s[i++]))));
       ++next_;
       if (static_cast<index>(right_.size()) == tile_elements) {
         whole_.push(m_, {0, next_ / tile_elements - 1, leaf(right_, 0)});
@@ -287,9 +289,9 @@ class accumulator {
   index next_;
   index count_ = 0;           // elements inside base_
   std::optional<state> base_;  // what inexact merges left, to the left of everything else
-  std::vector<X> left_;       // raw elements up to the first tile boundary, where first_ is not on one
+  std::vector<kept> left_;       // raw elements up to the first tile boundary, where first_ is not on one
   forest<state> whole_;
-  std::vector<X> right_;      // raw elements of the open tile
+  std::vector<kept> right_;      // raw elements of the open tile
 };
 
 template <class M>

@@ -221,14 +221,14 @@ view<T> axes_last(const view<T>& x, const shape& axes) {
 /// The first and one past the last element that a view reaches in memory, in bytes.
 template <class T>
 std::pair<const std::byte*, const std::byte*> memory_of(const view<T>& v) {
+  const auto* const first = reinterpret_cast<const std::byte*>(v.data());
+  if (v.size() == 0) return {first, first};
   index low = 0;
   index high = 1;
   for (int a = 0; a < v.rank(); ++a) {
     const index reach = (v.extent(a) - 1) * v.stride(a);
     (reach < 0 ? low : high) += reach;
   }
-  if (v.size() == 0) high = low;
-  const auto* const first = reinterpret_cast<const std::byte*>(v.data());
   constexpr auto bytes = static_cast<index>(sizeof(T));
   return {first + low * bytes, first + high * bytes};
 }
@@ -250,7 +250,7 @@ template <class T, class U>
 void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed) {
   const auto a = memory_of(in);
   const auto b = memory_of(out);
-  if (a.second <= b.first || b.second <= a.first) return;
+  if (in.size() == 0 || out.size() == 0 || a.second <= b.first || b.second <= a.first) return;
   if constexpr (sizeof(T) == sizeof(U)) {
     if (in.extents() == out.extents() && in.strides() == out.strides()) {
       const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());

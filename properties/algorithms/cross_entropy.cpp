@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cross-entropy against long double within the computed bound; its gradient, reductions, ignored rows and special values.
+// Cross-entropy against long double within the computed bound; its gradient, reductions, ignored rows, special values.
 #include "regroup/algorithms/cross_entropy.hpp"
 
 #include <gtest/gtest.h>

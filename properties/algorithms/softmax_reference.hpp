@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax of one row in long double with compensated sums, and the error that the order of combination allows each
-// result, computed from the row itself (no constants). 64 bits of mantissa leave 2^-40 of a float's unit unexplained and
-// 2^-11 of a double's.
+// result, computed from the row itself (no constants). Long double's own rounding is 2^-11 of a double's.
 #pragma once
 
 #include <cmath>

@@ -33,25 +33,29 @@ struct layer {
   [[nodiscard]] static view<const float> seen(const std::vector<float>& x) { return {x.data(), {1, heads, tokens, d}}; }
 };
 
+/// Against the stored float64 results; of the causal ones logsumexp is stored, and the output is as defined in long double.
 void meet_the_real_reference(bool is_causal, const cases::answer<float>& got, const layer& in) {
-  const std::string suffix = is_causal ? "_causal.npy" : ".npy";
-  const auto out = properties::example_data<double>("minilm/layer0_out" + suffix);
-  const auto lse = properties::example_data<double>("minilm/layer0_lse" + suffix);
+  const auto out = properties::example_data<double>("minilm/layer0_out.npy");
+  const auto lse = properties::example_data<double>(is_causal ? "minilm/layer0_lse_causal.npy" : "minilm/layer0_lse.npy");
   cases::worst_ratio worst;
   double worst_error = 0;
   for (index h = 0; h < in.heads; ++h) {
-    for (index i = 0; i < in.tokens; ++i) {
+    for (index i = h % 4; i < in.tokens; i += 4) {  // a quarter of the queries, for time
       const index row = h * in.tokens + i;
       auto e = cases::define(cases::keys_of(in.seen(in.q)[0][h][i], in.seen(in.k)[0][h], in.seen(in.v)[0][h],
                                             1 / std::sqrt(32.0L), [&](index j, auto&) { return !is_causal || j <= i; }),
                              in.d, in.d, 0x1p-24, 0x1p-24);
-      for (index c = 0; c < in.d; ++c) {
-        const double stored = out[static_cast<std::size_t>(row * in.d + c)];
-        EXPECT_NEAR(static_cast<double>(e.out[static_cast<std::size_t>(c)]), stored, 1e-12);
-        e.out[static_cast<std::size_t>(c)] = stored;
-        worst_error = std::max(worst_error, std::abs(got.out.values[static_cast<std::size_t>(row * in.d + c)] - stored));
-      }
+      EXPECT_NEAR(static_cast<double>(e.lse), lse[static_cast<std::size_t>(row)], 1e-12);
       e.lse = lse[static_cast<std::size_t>(row)];
+      for (index c = 0; c < in.d; ++c) {
+        long double& wanted = e.out[static_cast<std::size_t>(c)];
+        const auto at = static_cast<std::size_t>(row * in.d + c);
+        if (!is_causal) {
+          EXPECT_NEAR(static_cast<double>(wanted), out[at], 1e-12);
+          wanted = out[at];
+        }
+        worst_error = std::max(worst_error, std::abs(static_cast<double>(got.out.values[at] - wanted)));
+      }
       worst.add(e, got.out.values.data() + row * in.d, got.lse.values[static_cast<std::size_t>(row)]);
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../order/digest.hpp"
+#include "regroup/algorithms/attention.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/monoids/affine.hpp"
@@ -115,6 +116,22 @@ void softmaxes(const std::string& name, kind k) {
   print(name + " softmax", all.value());
 }
 
+/// Queries of two heads over 1100 keys of one, causal; every output and logsumexp.
+void attentions() {
+  constexpr std::int64_t d = 24;
+  const auto q = order::numbers<float>(kind::plain, 2 * 9 * d, 1);
+  const auto keys = order::numbers<float>(kind::plain, 1100 * d, 2);
+  const auto values = order::numbers<float>(kind::plain, 1100 * d, 3);
+  std::vector<float> out(q.size());
+  std::vector<float> lse(2 * 9);
+  const regroup::view<const float> key(keys.data(), {1, 1100, d});
+  const regroup::view<const float> value(values.data(), {1, 1100, d});
+  regroup::attention(regroup::par, regroup::view<const float>(q.data(), {2, 9, d}), regroup::dense(key, value),
+                     regroup::view<float>(out.data(), {2, 9, d}),
+                     {.mask = regroup::causal{}, .logsumexp = regroup::view<float>(lse.data(), {2, 9})});
+  print("attention", digest{}.add(out).add(lse).value());
+}
+
 }  // namespace
 
 int main() {
@@ -139,5 +156,6 @@ int main() {
     streams<float>("plus<float>" + of, regroup::plus<float>{}, k);
     softmaxes<float>("float" + of, k);
   }
+  attentions();
   return 0;
 }

@@ -24,7 +24,42 @@ def moved(x, axes):
     return x.transpose(rest + axes).reshape([x.shape[a] for a in rest] + [-1])
 
 
+def perfect(xs):
+    while len(xs) > 1:
+        xs = [xs[i] + xs[i + 1] if i + 1 < len(xs) else xs[i] for i in range(0, len(xs), 2)]
+    return xs[0]
+
+
+def sum_in_order(x):
+    """The contract's order of a commutative fold, in so many words: lanes, halving, then the tree of tiles."""
+    leaves = []
+    for start in range(0, len(x), 4096):
+        lanes = [None] * 128
+        for i, value in enumerate(x[start:start + 4096]):
+            lanes[i % 128] = value if lanes[i % 128] is None else lanes[i % 128] + value
+        h = 64
+        while h >= 1:
+            for j in range(h):
+                if lanes[j + h] is not None:
+                    lanes[j] = lanes[j + h] if lanes[j] is None else lanes[j] + lanes[j + h]
+            h //= 2
+        leaves.append(lanes[0])
+    return perfect(leaves) + x.dtype.type(0)
+
+
 class Reduce(Case):
+    def test_the_order_of_combination(self):
+        for n in [1, 2, 37, 127, 128, 129, 255, 4095, 4096, 4097, 8192, 12289, 20480, 28673]:
+            for kind in ["f4", "f8"]:
+                x = self.random.normal(size=n).astype(kind) * np.exp(self.random.normal(size=n) * 3).astype(kind)
+                self.assertSameBits(self.array("reduce", self.save("x.npy", x), "--with", "sum")[()], sum_in_order(x), (n, kind))
+
+    def test_logsumexp_as_in_softmax(self):
+        for n in [1, 100, 4096, 70000]:  # between one tile and 65,536 elements softmax has an order of its own
+            x = (self.random.normal(size=(3, n)) * 4).astype("f4")
+            self.array("softmax", self.save("x.npy", x), "--lse", self.path("l.npy"))
+            self.assertSameBits(self.array("reduce", self.path("x.npy"), "--with", "log_sum_exp", "--axis", "1"), np.load(self.path("l.npy")), n)
+
     def check(self, x, kind, axes=None, keepdims=False):
         """All scalar monoids in one pass, each against NumPy."""
         path = self.save("x.npy", x)

@@ -68,6 +68,20 @@ TEST(overlap, by_key) {
   });
 }
 
+TEST(overlap, the_two_outputs_of_by_key) {
+  refused([](const auto& ex, int* p) {
+    regroup::reduce_by_key(ex, view(p, {10}), view(p + 10, {10}), view(p + 30, {10}), view(p + 30, {10}), sum{});
+  });
+}
+
+TEST(overlap, nothing_overlaps_nothing) {
+  std::vector<int> memory(100, 1);
+  int* const p = memory.data();
+  regroup::reduce_rows(regroup::seq, view(p + 2, {3, 0}), view(p, {3}), sum{});
+  EXPECT_EQ(memory[2], 0);
+  regroup::inclusive_scan(regroup::seq, view(p + 2, {0}), view(p + 1, {0}), sum{});
+}
+
 TEST(overlap, neighbours_are_no_overlap) {
   std::vector<int> memory(100, 1);
   int* const p = memory.data();

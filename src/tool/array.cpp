@@ -7,26 +7,37 @@ namespace regroup::tool {
 
 std::size_t size_of(element type) {
   switch (type) {
-    case element::boolean: return 1;
+    case element::boolean:
+      return 1;
     case element::float16:
-    case element::bfloat16: return 2;
+    case element::bfloat16:
+      return 2;
     case element::float32:
-    case element::int32: return 4;
+    case element::int32:
+      return 4;
     case element::float64:
-    case element::int64: return 8;
+    case element::int64:
+      return 8;
   }
   return 0;
 }
 
 std::string name_of(element type) {
   switch (type) {
-    case element::boolean: return "bool";
-    case element::float16: return "float16";
-    case element::bfloat16: return "bfloat16";
-    case element::float32: return "float32";
-    case element::float64: return "float64";
-    case element::int32: return "int32";
-    case element::int64: return "int64";
+    case element::boolean:
+      return "bool";
+    case element::float16:
+      return "float16";
+    case element::bfloat16:
+      return "bfloat16";
+    case element::float32:
+      return "float32";
+    case element::float64:
+      return "float64";
+    case element::int32:
+      return "int32";
+    case element::int64:
+      return "int64";
   }
   return {};
 }

@@ -71,14 +71,16 @@ extents_of_problem check(const files& f) {
   e.key_heads = extent(f.k, 2);
   e.keys = extent(f.k, 1);
   e.dv = extent(f.v, 0);
-  if (extent(f.k, 0) != e.d) misfit(f.q, f.k, "the last extents differ, " + std::to_string(e.d) + " and " + std::to_string(extent(f.k, 0)));
+  if (extent(f.k, 0) != e.d)
+    misfit(f.q, f.k, "the last extents differ, " + std::to_string(e.d) + " and " + std::to_string(extent(f.k, 0)));
   for (int a = 1; a < key_rank; ++a) {
     if (extent(f.k, a) != extent(f.v, a)) misfit(f.k, f.v, "all extents but the last are equal for keys and values");
   }
   if (!e.paged && extent(f.k, 3) != e.batches) misfit(f.q, f.k, "the batch extents differ");
   if (e.key_heads == 0 ? e.heads != 0 : e.heads % e.key_heads != 0) {
-    misfit(f.q, f.k, "the " + std::to_string(e.heads) + " heads of the queries are no multiple of the " +
-                         std::to_string(e.key_heads) + " heads of the keys");
+    misfit(f.q, f.k,
+           "the " + std::to_string(e.heads) + " heads of the queries are no multiple of the " +
+               std::to_string(e.key_heads) + " heads of the keys");
   }
   return e;
 }
@@ -176,9 +178,8 @@ attention_mask mask_of(const attention_command& c, const files& f, const extents
     throw_shape(described(m) + " does not broadcast to (..., heads, queries, keys), here " + to_string(wanted));
   }
   if (m.type() == element::boolean) return with_causal(regroup::boolean(view_of<std::uint8_t>(m)), c.causal);
-  return with_float(m.type(), [&]<class T>(std::type_identity<T>) {
-    return with_causal(additive(view_of<T>(m)), c.causal);
-  });
+  return with_float(m.type(),
+                    [&]<class T>(std::type_identity<T>) { return with_causal(additive(view_of<T>(m)), c.causal); });
 }
 
 std::optional<input> open_optional(const std::string& path) {
@@ -190,8 +191,12 @@ std::optional<input> open_optional(const std::string& path) {
 
 int run(const attention_command& c, const settings& s) {
   const parallel ex = executor_of(s);
-  const files f{open_array(c.q),          open_array(c.k),          open_array(c.v),
-                open_optional(c.mask), open_optional(c.kv_lengths), open_optional(c.page_table)};
+  const files f{open_array(c.q),
+                open_array(c.k),
+                open_array(c.v),
+                open_optional(c.mask),
+                open_optional(c.kv_lengths),
+                open_optional(c.page_table)};
   extents_of_problem e = check(f);
   const std::vector<index> lengths = lengths_of(f, e);
   std::vector<index> table;

@@ -105,8 +105,9 @@ struct words {
   }
 };
 
-constexpr std::string_view reduce_names[] = {"sum",         "product",      "min", "max", "argmin", "argmax", "count", "mean", "moments",
-                                             "log_sum_exp", "softmax_mean", "any", "all", "top_k",  "histogram"};
+constexpr std::string_view reduce_names[] = {"sum",          "product", "min",  "max",     "argmin",
+                                             "argmax",       "count",   "mean", "moments", "log_sum_exp",
+                                             "softmax_mean", "any",     "all",  "top_k",   "histogram"};
 constexpr std::string_view scan_names[] = {"sum", "product", "min",   "max",   "log_sum_exp",
                                            "any", "all",     "count", "affine"};
 
@@ -159,15 +160,18 @@ void declare(CLI::App& app, option_text& t) {
 
   CLI::App& reduce = *app.add_subcommand("reduce", "Reduce an array, or some of its axes, by one or several monoids");
   reduce.add_option("X", t.x, "the array, or '-'");
-  reduce.add_option("--with", t.with, "monoids, separated by commas (required):\n"
-                    "sum, product, min, max, argmin, argmax, count, mean, moments, log_sum_exp,\n"
-                    "softmax_mean, any, all, top_k:K, histogram:LO,HI,BINS")
+  reduce
+      .add_option("--with", t.with,
+                  "monoids, separated by commas (required):\n"
+                  "sum, product, min, max, argmin, argmax, count, mean, moments, log_sum_exp,\n"
+                  "softmax_mean, any, all, top_k:K, histogram:LO,HI,BINS")
       ->type_name("NAME,...");
   reduce.add_option("--axis", t.axis, "axes to reduce, separated by commas (default: the whole array)")
       ->type_name("A[,B...]");
   reduce.add_flag("--keepdims", t.keepdims, "keep reduced axes with length 1");
-  reduce.add_option("-o,--output", t.output,
-                    "file for the result; R.NAME.npy each for several monoids (default: print NAME VALUE)")
+  reduce
+      .add_option("-o,--output", t.output,
+                  "file for the result; R.NAME.npy each for several monoids (default: print NAME VALUE)")
       ->type_name("R.npy");
 
   CLI::App& scan = *app.add_subcommand("scan", "Prefixes along one axis: element i combines elements 0 to i");
@@ -313,11 +317,13 @@ std::vector<monoid_name> parse_monoids(const std::string& text) {
       m.low = w.finite("histogram's lower end", value);
       m.high = w.finite("histogram's upper end", fields[i + 1]);
       m.bins = w.integer<index>("histogram's number of bins", fields[i + 2], 1, "a whole number of at least 1");
-      if (!(m.low <= m.high)) w.wrong_value("histogram", "a lower end not above its upper end", value + "," + fields[i + 1]);
+      if (!(m.low <= m.high))
+        w.wrong_value("histogram", "a lower end not above its upper end", value + "," + fields[i + 1]);
       if (!std::isfinite(m.high - m.low)) {
         w.wrong_value("histogram", "ends whose distance is finite", value + "," + fields[i + 1]);
       }
-      if (m.bins > most_bins) w.wrong("histogram has at most " + std::to_string(most_bins) + " bins; got " + fields[i + 2]);
+      if (m.bins > most_bins)
+        w.wrong("histogram has at most " + std::to_string(most_bins) + " bins; got " + fields[i + 2]);
       i += 2;
     } else if (has_value) {
       w.wrong(m.name + " takes no parameter; got '" + value + "'");

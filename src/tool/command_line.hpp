@@ -32,9 +32,9 @@ struct settings {
 /// One entry of `--with`: a monoid's name and its parameters.
 struct monoid_name {
   std::string name;
-  index k = 0;                     // top_k
-  double low = 0.0, high = 0.0;    // histogram
-  index bins = 0;                  // histogram
+  index k = 0;                   // top_k
+  double low = 0.0, high = 0.0;  // histogram
+  index bins = 0;                // histogram
 };
 
 struct softmax_command {

@@ -70,7 +70,8 @@ std::string reason(int error_number) {
   return text;
 }
 
-file_descriptor::file_descriptor(file_descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
+file_descriptor::file_descriptor(file_descriptor&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
 file_descriptor& file_descriptor::operator=(file_descriptor&& other) noexcept {
   std::swap(descriptor_, other.descriptor_);
   return *this;

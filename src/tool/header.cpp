@@ -217,8 +217,8 @@ description read_header(const byte_source& source, const std::string& name, std:
   std::string text(got == width ? length : 0, ' ');
   const std::size_t read = source(text.data(), text.size());
   if (got < width || read < length) {
-    refuse(name, "the file ends inside its header: expected " + std::to_string(8 + width + length) +
-                     " bytes, found " + std::to_string(8 + got + read));
+    refuse(name, "the file ends inside its header: expected " + std::to_string(8 + width + length) + " bytes, found " +
+                     std::to_string(8 + got + read));
   }
   offset = 8 + width + length;
   return parse_dictionary(text, name);
@@ -227,13 +227,27 @@ description read_header(const byte_source& source, const std::string& name, std:
 std::string write_header(element type, const extents& shape) {
   std::string code;
   switch (type) {
-    case element::float16: code = "<f2"; break;
-    case element::bfloat16: code = "<V2"; break;
-    case element::float32: code = "<f4"; break;
-    case element::float64: code = "<f8"; break;
-    case element::int32: code = "<i4"; break;
-    case element::int64: code = "<i8"; break;
-    case element::boolean: code = "|b1"; break;
+    case element::float16:
+      code = "<f2";
+      break;
+    case element::bfloat16:
+      code = "<V2";
+      break;
+    case element::float32:
+      code = "<f4";
+      break;
+    case element::float64:
+      code = "<f8";
+      break;
+    case element::int32:
+      code = "<i4";
+      break;
+    case element::int64:
+      code = "<i8";
+      break;
+    case element::boolean:
+      code = "|b1";
+      break;
   }
   std::string text = "{'descr': '" + code + "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
   text.append((64 - (10 + text.size() + 1) % 64) % 64, ' ');

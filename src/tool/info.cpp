@@ -85,7 +85,8 @@ void measure(const parallel& ex, std::vector<entry>& entries) {
   const double adds = fastest([&] { kept = static_cast<std::uint64_t>(multiply_add(rounds)); });
   entries.emplace_back("read_gigabytes_per_second_one_thread", rounded(bytes / one * 1e-9));
   entries.emplace_back("read_gigabytes_per_second", rounded(bytes / all * 1e-9));
-  entries.emplace_back("multiply_add_gigaflops_one_thread", rounded(2.0 * 128 * static_cast<double>(rounds) / adds * 1e-9));
+  entries.emplace_back("multiply_add_gigaflops_one_thread",
+                       rounded(2.0 * 128 * static_cast<double>(rounds) / adds * 1e-9));
 }
 
 }  // namespace

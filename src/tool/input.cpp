@@ -112,8 +112,7 @@ input open_array(const std::string& path) {
   input result;
   result.name_ = path;
   std::size_t offset = 0;
-  result.about_ =
-      read_header([&](void* p, std::size_t n) { return read_fully(file.get(), path, p, n); }, path, offset);
+  result.about_ = read_header([&](void* p, std::size_t n) { return read_fully(file.get(), path, p, n); }, path, offset);
   const std::size_t bytes = result.about_.bytes();
   const auto length = static_cast<std::size_t>(status.st_size);
   const std::size_t actual = length > offset ? length - offset : 0;

@@ -34,8 +34,8 @@ std::string json_of(const std::string& name, const laws::report& r) {
   for (const laws::finding& f : r.findings) {
     if (f.result == laws::finding::outcome::falls) fallen += (fallen.empty() ? "" : ", ") + json_string(f.law);
   }
-  return json_string(name) + ": {\"passed\": " + (r.passed() ? "true" : "false") + ", \"laws\": " +
-         std::to_string(r.findings.size()) + ", \"fallen\": [" + fallen + "]}";
+  return json_string(name) + ": {\"passed\": " + (r.passed() ? "true" : "false") +
+         ", \"laws\": " + std::to_string(r.findings.size()) + ", \"fallen\": [" + fallen + "]}";
 }
 
 }  // namespace

@@ -5,11 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "regroup/laws/report.hpp"
-
-namespace regroup {
-struct law_options;
-}
+#include "regroup/check_laws.hpp"
 
 namespace regroup::tool {
 

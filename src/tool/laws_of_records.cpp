@@ -34,7 +34,10 @@ constexpr named_check checks[] = {
     {"log_sum_exp", [](const law_options& o) { return check_laws<float>(log_sum_exp<float>{}, o); }},
     {"softmax_mean", [](const law_options& o) { return check_laws<scored_pair>(softmax_mean<float, pair>{}, o); }},
     {"top_k", [](const law_options& o) { return check_laws(top_k<float>{3}, somewhere{}, o); }},
-    {"histogram", [](const law_options& o) { return check_laws<float>(histogram<float>{-1, 3, 7}, o); }},
+    {"histogram",
+     [](const law_options& o) {
+       return check_laws<float>(histogram<float>{-1, 3, 7}, o);
+     }},
     {"affine", [](const law_options& o) { return check_laws<affine_map<float>>(affine<float>{}, o); }},
 };
 

@@ -26,7 +26,8 @@ struct runner {
   template <class Command>
   int operator()(const Command& c) const {
     if (everywhere.cuda) {
-      throw regroup::error("--device cuda needs a build with CUDA, and this one computes on the CPU only; use --device cpu");
+      throw regroup::error(
+          "--device cuda needs a build with CUDA, and this one computes on the CPU only; use --device cpu");
     }
     return run(c, everywhere);
   }
@@ -42,7 +43,8 @@ int run_command(int argc, const char* const* argv) {
     const command_line line = parse_command_line(argc, argv);
     const int status = std::visit(runner{line.everywhere}, line.command);
     errno = 0;
-    if (!std::cout.flush()) return fail(1, "standard output cannot be written" + (errno != 0 ? ": " + reason(errno) : ""));
+    if (!std::cout.flush())
+      return fail(1, "standard output cannot be written" + (errno != 0 ? ": " + reason(errno) : ""));
     return status;
   } catch (const usage_error& e) {
     fail(2, e.what());

@@ -81,7 +81,8 @@ std::shared_ptr<const member<X>> positioned(M m, Write write) {
 struct integer_limits {
   std::int64_t lowest, greatest;
   explicit integer_limits(element type)
-      : lowest(type == element::int32 ? std::numeric_limits<std::int32_t>::min() : std::numeric_limits<std::int64_t>::min()),
+      : lowest(type == element::int32 ? std::numeric_limits<std::int32_t>::min()
+                                      : std::numeric_limits<std::int64_t>::min()),
         greatest(type == element::int32 ? std::numeric_limits<std::int32_t>::max()
                                         : std::numeric_limits<std::int64_t>::max()) {}
 };
@@ -119,10 +120,11 @@ std::shared_ptr<const member<X>> make_member(const monoid_name& name, const targ
     });
   }
   if (name.name == "histogram") {
-    return plain<X>(histogram<real>(name.low, name.high, name.bins), [&out](index row, const std::vector<index>& counts) {
-      const auto bins = static_cast<index>(counts.size());
-      for (index i = 0; i < bins; ++i) put(out, bins * row + i, counts[static_cast<std::size_t>(i)]);
-    });
+    return plain<X>(histogram<real>(name.low, name.high, name.bins),
+                    [&out](index row, const std::vector<index>& counts) {
+                      const auto bins = static_cast<index>(counts.size());
+                      for (index i = 0; i < bins; ++i) put(out, bins * row + i, counts[static_cast<std::size_t>(i)]);
+                    });
   }
   if (name.name == "top_k") {
     return positioned<X>(top_k<X>(name.k), [&out, t](index row, const std::vector<indexed<X>>& largest) {

@@ -48,8 +48,8 @@ result::result(std::string path, element type, extents shape)
     file_ = std::make_unique<file_beside>(path_);
     reserve(file_->descriptor(), path_, map_bytes_);
   }
-  void* const map = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE, in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS,
-                           in_file ? file_->descriptor() : -1, 0);
+  void* const map = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE,
+                           in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, in_file ? file_->descriptor() : -1, 0);
   if (map == MAP_FAILED) {
     if (!in_file) throw std::bad_alloc();
     cannot_write(path_, reason(errno));

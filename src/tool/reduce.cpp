@@ -173,7 +173,8 @@ class preparation {
 /// Rows of a view whose reduced axes are `axes`; the first is row `first` of the results.
 template <class X, class T>
 void fold_view(const parallel& ex, const view<const T>& x, const extents& axes, const several<X>& m, index first) {
-  reduce_axes(ex, x, axes, [&](index row, const auto& state) { m.answer(first + row, state); }, m);
+  reduce_axes(
+      ex, x, axes, [&](index row, const auto& state) { m.answer(first + row, state); }, m);
 }
 
 /// A stream in C order whose reduced axes are trailing: `rows` runs of `length` elements. Memory: one block.
@@ -226,8 +227,9 @@ void print(const std::vector<answer>& answers, const settings& s, bool in_files)
 template <class F>
 void with_types(element type, const F& f) {
   with_any(type, [&]<class T>(std::type_identity<T>) {
-    using X = std::conditional_t<std::is_same_v<T, double>, double,
-                                 std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, boolean>, std::int64_t, float>>;
+    using X = std::conditional_t<
+        std::is_same_v<T, double>, double,
+        std::conditional_t<std::is_integral_v<T> || std::is_same_v<T, boolean>, std::int64_t, float>>;
     f(std::type_identity<T>{}, std::type_identity<X>{});
   });
 }

@@ -35,13 +35,20 @@ void append_lists(std::string& text, const result& r, int axis, index& at) {
 
 std::string number_text(const result& r, index i, bool json) {
   switch (r.type()) {
-    case element::boolean: return r.as<std::uint8_t>()[i] != 0 ? "true" : "false";
-    case element::int32: return std::to_string(r.as<std::int32_t>()[i]);
-    case element::int64: return std::to_string(r.as<std::int64_t>()[i]);
-    case element::float16: return real_text(static_cast<float>(r.as<regroup::float16>()[i]), json);
-    case element::bfloat16: return real_text(static_cast<float>(r.as<regroup::bfloat16>()[i]), json);
-    case element::float32: return real_text(r.as<float>()[i], json);
-    case element::float64: return real_text(r.as<double>()[i], json);
+    case element::boolean:
+      return r.as<std::uint8_t>()[i] != 0 ? "true" : "false";
+    case element::int32:
+      return std::to_string(r.as<std::int32_t>()[i]);
+    case element::int64:
+      return std::to_string(r.as<std::int64_t>()[i]);
+    case element::float16:
+      return real_text(static_cast<float>(r.as<regroup::float16>()[i]), json);
+    case element::bfloat16:
+      return real_text(static_cast<float>(r.as<regroup::bfloat16>()[i]), json);
+    case element::float32:
+      return real_text(r.as<float>()[i], json);
+    case element::float64:
+      return real_text(r.as<double>()[i], json);
   }
   return {};
 }
@@ -81,7 +88,8 @@ std::string json_string(const std::string& s) {
 }
 
 std::string json_file(const result& r) {
-  std::string text = "{\"path\": " + json_string(r.path()) + ", \"type\": " + json_string(name_of(r.type())) + ", \"shape\": [";
+  std::string text =
+      "{\"path\": " + json_string(r.path()) + ", \"type\": " + json_string(name_of(r.type())) + ", \"shape\": [";
   for (int axis = 0; axis < r.shape().size(); ++axis) text += (axis > 0 ? ", " : "") + std::to_string(r.shape()[axis]);
   return text + "]}";
 }

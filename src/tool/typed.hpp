@@ -20,10 +20,14 @@ namespace regroup::tool {
 template <class F>
 decltype(auto) with_float(element type, const F& f) {
   switch (type) {
-    case element::float16: return f(std::type_identity<regroup::float16>{});
-    case element::bfloat16: return f(std::type_identity<regroup::bfloat16>{});
-    case element::float64: return f(std::type_identity<double>{});
-    default: return f(std::type_identity<float>{});
+    case element::float16:
+      return f(std::type_identity<regroup::float16>{});
+    case element::bfloat16:
+      return f(std::type_identity<regroup::bfloat16>{});
+    case element::float64:
+      return f(std::type_identity<double>{});
+    default:
+      return f(std::type_identity<float>{});
   }
 }
 

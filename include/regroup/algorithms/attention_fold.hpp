@@ -126,6 +126,7 @@ class block {
   block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
   void gather_queries();
   void tile(index first, index last, fragment<Real>& f);
+  void prefetch(index first, index last) const;
   void score(index first, index last);
   void mend(index t, fragment<Real>& f);
   [[nodiscard]] const T* row(const view<const T>& x, index key) const;
@@ -134,7 +135,7 @@ class block {
 
   const problem<T>& p_;
   bool is_careful_ = false;
-  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;  // lanes: the count rounded up to 8, in use the last again
+  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;  // lanes: 8, 16 or 32, the last query again
   std::vector<index> heads_, queries_;                      // one a lane
   std::vector<key_range> seen_;
   key_range all_;       // every key that some lane may see

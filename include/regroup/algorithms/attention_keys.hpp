@@ -79,8 +79,9 @@ auto paged(const K& k_pool, const V& v_pool, const Table& page_table) {
   auto keys = dense(k_pool, v_pool);
   keys.is_paged = true;
   keys.table = attention_keys::integers(page_table, 2, "a page table (batches, pages)");
-  keys.batches = view(page_table).extent(0);
-  keys.pages = view(page_table).extent(1);
+  const auto table = view(page_table);
+  keys.batches = table.extent(0);
+  keys.pages = table.extent(1);
   return keys;
 }
 /// The same where batch b has `lengths[b]` keys only; entries of pages wholly past them are ignored, whatever they hold.

@@ -166,8 +166,8 @@ void write_row(const Executor& ex, const strided<X>& x, const strided<Y>& y, con
   });
 }
 
-/// body(row, executor) for each of `count` rows: rows side by side, each on one thread (`seq`); or, where a few long rows
-/// would leave threads idle, one after another, each with all of them. The bits do not know.
+/// body(row, executor) for each of `count` rows: rows side by side, each on one thread (`seq`); or, where a few long
+/// rows would leave threads idle, one after another, each with all of them. The bits do not know.
 template <executor Executor, class Body>
 void each_row(const Executor& ex, index count, index length, const Body& body) {
   if (count < 64 && length >= 8 * tile_elements) {
@@ -229,11 +229,12 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 }  // namespace softmax_parts
 
 /// y = exp(x - M) / sum exp(x - M) along one axis of a view of rank 1 or more, any strides. y has x's shape, and its
-/// element type or a wider one; it may be exactly x. 16-bit floats are computed in float. A row that holds +inf, NaN, or
-/// only -inf is NaN throughout. Error of an element, relative: u ((M - x) + c + 2) + rel(s), rel(s) <= u (ln n + c r + h)
-/// (c: math::exp_error; h combines and r rescales deep; r = 0 up to 65,536 elements). Three reads and a write of x; no
-/// memory for contiguous rows up to 4096 elements, then O(n / 4096) a thread, and a tile for strided ones. Throws
-/// shape_error, overlap_error, and argument_error for a scale that is not finite.
+/// element type or a wider one; it may be exactly x. 16-bit floats are computed in float. A row that holds +inf, NaN,
+/// or only -inf is NaN throughout. Error of an element, relative: u ((M - x) + c + 2) + rel(s), where
+/// rel(s) <= u (ln n + c r + h), c = math::exp_error, h combines and r exponentials deep (r = 1 up to 65,536 elements).
+/// Three reads of x and a write of y; no memory for contiguous rows up to 4096 elements, then O(log n) states a thread,
+/// and a tile of elements for strided rows. Throws shape_error, overlap_error, and argument_error for a scale that is
+/// not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {

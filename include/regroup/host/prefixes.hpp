@@ -33,6 +33,12 @@ state_of<M> joined(const M& m, const std::optional<state_of<M>>& left, const sta
   return left ? m(*left, right) : right;
 }
 
+// An empty optional is copied here, whose value g++ believes to be read.
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 /// Walks the tiles of a source in order; the totals so far are a binary counter.
 template <class M>
 class carry_chain {
@@ -40,7 +46,9 @@ class carry_chain {
   explicit carry_chain(const M& m) : m_(&m) {}
   /// The carry into the tile of `summary`, which is counted in for the next.
   tile_carry<state_of<M>> next(tile_summary<state_of<M>> summary) {
-    tile_carry<state_of<M>> now{totals_.value(*m_), preceding_};
+    tile_carry<state_of<M>> now;
+    now.carry = totals_.value(*m_);
+    now.preceding = preceding_;
     std::optional<state_of<M>> base = now.carry;
     if (summary.before) base = joined(*m_, now.carry, *summary.before);
     preceding_ = joined(*m_, base, summary.last);
@@ -54,6 +62,10 @@ class carry_chain {
   std::optional<state_of<M>> preceding_;
   index tiles_ = 0;
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 
 /// Lane j of `lane` becomes P[j].
 template <class M>

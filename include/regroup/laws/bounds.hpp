@@ -359,8 +359,7 @@ struct bound<fanout<Monoids...>> {
         [&](const auto&... member) {
           const auto add = [&](const auto& one) {
             errors e = state_errors(one, xs, depth);
-            const auto states = lift_all(one, xs);
-            const image cells = image_of(fold(one, std::span<const typename decltype(states)::value_type>(states)));
+            const image cells = image_of(fold(one, lift_all(one, xs).all()));
             e.resize(static_cast<std::size_t>(
                 std::ranges::count_if(cells, [](const cell& c) { return c.what == cell::kind::real; })));
             found.insert(found.end(), e.begin(), e.end());

@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,46 +23,6 @@
 
 namespace regroup::laws {
 
-/// Elements side by side, of any type (a vector of bool is not).
-template <class X>
-class sequence {
-  struct boxed {
-    X value;
-  };
-
- public:
-  void push_back(X x) {
-    if constexpr (std::same_as<X, bool>) {
-      if (size_ == flags_.size) flags_.grow();
-      flags_.data[size_++] = x;
-    } else {
-      values_.push_back(std::move(x));
-    }
-  }
-  [[nodiscard]] std::span<const X> all() const {
-    if constexpr (std::same_as<X, bool>) {
-      return {flags_.data.get(), size_};
-    } else {
-      return values_;
-    }
-  }
-
- private:
-  struct flags {
-    std::unique_ptr<bool[]> data;
-    std::size_t size = 0;
-    void grow() {
-      auto larger = std::make_unique<bool[]>(2 * size + 8);
-      std::copy_n(data.get(), size, larger.get());
-      data = std::move(larger);
-      size = 2 * size + 8;
-    }
-  };
-  std::conditional_t<std::same_as<X, bool>, std::vector<char>, std::vector<X>> values_;
-  flags flags_;
-  std::size_t size_ = 0;
-};
-
 /// What a law is evaluated on.
 template <class M, class X>
 struct scene {
@@ -75,7 +34,7 @@ struct scene {
 
   using state = state_of<M>;
   [[nodiscard]] index n() const { return static_cast<index>(xs.size()); }
-  [[nodiscard]] std::vector<state> lifted() const { return lift_all(m, xs); }
+  [[nodiscard]] sequence<state> lifted() const { return lift_all(m, xs); }
 };
 
 /// Where a law cuts its elements, for the report.
@@ -113,13 +72,13 @@ class operands {
     s_.equal.depth = s_.n() + 4;
   }
   [[nodiscard]] state_of<M> operator[](std::size_t i) const {
-    return fold(s_.m, std::span<const state_of<M>>(leaves_).subspan(at_[i], at_[i + 1] - at_[i]),
+    return fold(s_.m, leaves_.all().subspan(at_[i], at_[i + 1] - at_[i]),
                 {s_.word < 4 ? 0 : mix(s_.word + i)});
   }
 
  private:
   const scene<M, X>& s_;
-  std::vector<state_of<M>> leaves_;
+  sequence<state_of<M>> leaves_;
   cuts at_;
 };
 
@@ -143,7 +102,6 @@ void algebra(std::vector<law<M, X>>& all) {
     all.push_back({name, asks, k == 0 ? 0 : 24, false, run,
                    [k](std::size_t n, std::uint64_t word) { return k == 0 ? cuts{} : groups(n, k, word); }});
   };
-  constexpr auto spans = [](const std::vector<State>& v) { return std::span<const State>(v); };
 
   add("identity + identity", strength::bitwise, 0, [](const scene& s) {
     s.equal.names = {{"identity + identity", "identity"}};
@@ -157,9 +115,9 @@ void algebra(std::vector<law<M, X>>& all) {
     s.equal.names = {{"s + identity", "s"}};
     identity_right(s.m, operands(s, 1)[0], s.equal);
   });
-  add("identity anywhere in a tree", strength::bitwise, 1, [=](const scene& s) {
+  add("identity anywhere in a tree", strength::bitwise, 1, [](const scene& s) {
     s.equal.names = {{"with identities", "without"}};
-    identity_anywhere(s.m, spans(s.lifted()), {s.word}, s.equal);
+    identity_anywhere(s.m, s.lifted().all(), {s.word}, s.equal);
   });
   add("associativity", strength::within, 4, [](const scene& s) {
     s.equal.names = {{"((a b) c) d", "(a (b c)) d"}, {"((a b) c) d", "(a b) (c d)"}, {"((a b) c) d", "a ((b c) d)"},
@@ -167,21 +125,21 @@ void algebra(std::vector<law<M, X>>& all) {
     const operands v(s, 4);
     associativity(s.m, v[0], v[1], v[2], v[3], s.equal);
   });
-  add("any tree", strength::within, 1, [=](const scene& s) {
+  add("any tree", strength::within, 1, [](const scene& s) {
     s.equal.depth = s.n();
     s.equal.names = {{"another tree", "from the left"}};
-    regrouping(s.m, spans(s.lifted()), {s.word < 2 ? s.word + 1 : s.word}, s.equal);
+    regrouping(s.m, s.lifted().all(), {s.word < 2 ? s.word + 1 : s.word}, s.equal);
   });
-  add("chunks: R(a ++ b) = R(a) R(b)", strength::within, 2, [=](const scene& s) {
+  add("chunks: R(a ++ b) = R(a) R(b)", strength::within, 2, [](const scene& s) {
     s.equal.depth = s.n();
     s.equal.names = {{"R(a ++ b)", "R(a) R(b)"}};
-    homomorphism(s.m, spans(s.lifted()), groups(s.xs.size(), 2, s.word)[1], s.equal);
+    homomorphism(s.m, s.lifted().all(), groups(s.xs.size(), 2, s.word)[1], s.equal);
   });
-  add("shards, the answer after each", strength::within, 1, [=](const scene& s) {
+  add("shards, the answer after each", strength::within, 1, [](const scene& s) {
     s.equal.depth = s.n();
     s.equal.left_name = "merged shards";
     s.equal.right_name = "one fold";
-    sharding(s.m, spans(s.lifted()), s.word, is_commutative<M>, taking_turns{s.equal});
+    sharding(s.m, s.lifted().all(), s.word, is_commutative<M>, taking_turns{s.equal});
   });
   if constexpr (is_commutative<M>) {
     add("commutativity", strength::declared, 2, [](const scene& s) {
@@ -189,10 +147,10 @@ void algebra(std::vector<law<M, X>>& all) {
       const operands v(s, 2);
       commutativity(s.m, v[0], v[1], s.equal);
     });
-    add("any order", strength::within, 1, [=](const scene& s) {
+    add("any order", strength::within, 1, [](const scene& s) {
       s.equal.depth = s.n();
       s.equal.names = {{"shuffled", "in order"}};
-      permutation(s.m, spans(s.lifted()), s.word, s.equal);
+      permutation(s.m, s.lifted().all(), s.word, s.equal);
     });
   }
   add("lower is pure", strength::bitwise, 1, [](const scene& s) {
@@ -252,7 +210,7 @@ void executors(std::vector<law<M, X>>& all) {
       strength::within, [](const scene& s) {
         s.equal.depth = contract_depth(s.n());
         s.equal.names = {{"seq", "balanced fold"}};
-        s.equal(folded(seq, s.exact, s.xs), fold(s.m, std::span<const state_of<M>>(s.lifted()), {2}));
+        s.equal(folded(seq, s.exact, s.xs), fold(s.m, s.lifted().all(), {2}));
       });
   add("2, 3 and 7 threads = seq", strength::bitwise, [](const scene& s) {
     s.equal.left_name = "threads";
@@ -300,7 +258,7 @@ void executors(std::vector<law<M, X>>& all) {
     if (s.xs.empty()) return;
     s.equal.depth = contract_depth(s.n());
     s.equal.names = {{"scan's last", "balanced fold"}};
-    s.equal(scanned(seq, s.exact, s.xs).back().state, fold(s.m, std::span<const state_of<M>>(s.lifted()), {2}));
+    s.equal(scanned(seq, s.exact, s.xs).back().state, fold(s.m, s.lifted().all(), {2}));
   });
 }
 
