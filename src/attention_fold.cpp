@@ -133,23 +133,10 @@ void block<T>::score(index first, index last) {
   }
 }
 
-/// Asks for the rows of keys [first, last): few queries read them faster than the hardware foresees.
-template <class T>
-void block<T>::prefetch(index first, index last) const {
-  constexpr index line = 64 / static_cast<index>(sizeof(T));
-  for (const view<const T>* x : {&p_.k, &p_.v}) {
-    if (x->stride(3) != 1) continue;
-    for (index j = first; j < last; ++j) {
-      const T* const from = row(*x, j);
-      for (index c = 0; c < x->extent(3); c += line) __builtin_prefetch(from + c, 0, 2);
-    }
-  }
-}
-
 /// Turns the scores of one tile into weights, in the frame of the new m; l grows by them, over keys ascending. Returns
 /// whether some m grew; then `factor` corrects O. Loops run over stripes of one constant length, whatever the lanes are.
 template <class Real>
-bool weigh(Real* s, index n, index lanes, Real* m, Real* l, Real* factor) {
+static bool weigh(Real* s, index n, index lanes, Real* m, Real* l, Real* factor) {
   constexpr index stripe = block_queries;
   const index padded = (n * lanes + stripe - 1) / stripe * stripe;
   std::fill(s + n * lanes, s + padded, Real{hidden});
@@ -176,7 +163,7 @@ bool weigh(Real* s, index n, index lanes, Real* m, Real* l, Real* factor) {
       for (index i = 0; i < stripe; ++i) s[first + i] = softmax_weight<Real>{top[i]}(s[first + i]);
     }
     const auto sum = [=]<index Lanes>(std::integral_constant<index, Lanes>) {
-      Real total[Lanes];
+      Real total[static_cast<std::size_t>(Lanes)];
       for (index q = 0; q < Lanes; ++q) total[q] = l[q];
       for (index j = 0; j < n; ++j) {
         for (index q = 0; q < Lanes; ++q) total[q] += s[j * Lanes + q];
@@ -234,7 +221,6 @@ auto block<T>::leaf(index t) -> fragment<Real> {
   for (index first = t * attention_leaf_keys; first < end; first += attention_tile_keys) {
     const index from = std::max(first, all_.first);
     const index to = std::min(first + attention_tile_keys, end);
-    if (lanes_ == 8) prefetch(std::max(to, all_.first), std::min(to + attention_tile_keys, all_.last));
     if (from < to) tile(from, to, f);
   }
   for (index q = 0; q < count_; ++q) {

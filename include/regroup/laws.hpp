@@ -180,7 +180,8 @@ inline std::vector<std::size_t> shard_sizes(std::size_t n, std::uint64_t word) {
   const auto root = static_cast<std::size_t>(std::sqrt(static_cast<double>(n)));
   const std::uint64_t way = word % 6;
   if (word % 4 == 3) take(0);
-  for (std::size_t i = 0; left > 0; ++i) {
+  std::size_t i = 0;
+  while (left > 0) {
     take(way == 0   ? n
          : way == 1 ? (n + 1) / 2
          : way == 2 ? 1
@@ -188,6 +189,7 @@ inline std::vector<std::size_t> shard_sizes(std::size_t n, std::uint64_t word) {
          : way == 4 ? std::size_t{1} << std::min<std::size_t>(i, 40)
                     : static_cast<std::size_t>(mix(word + i) % (left + 1)));
     if (word % 4 == 2 && i % 2 == 0) take(0);
+    ++i;
   }
   if (word % 4 == 3) take(0);
   return sizes;

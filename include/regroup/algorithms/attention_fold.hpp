@@ -126,7 +126,6 @@ class block {
   block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
   void gather_queries();
   void tile(index first, index last, fragment<Real>& f);
-  void prefetch(index first, index last) const;
   void score(index first, index last);
   void mend(index t, fragment<Real>& f);
   [[nodiscard]] const T* row(const view<const T>& x, index key) const;
