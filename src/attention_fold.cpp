@@ -168,7 +168,7 @@ static bool weigh(Real* s, index n, index lanes, Real* m, Real* l, Real* factor)
       for (index j = 0; j < n; ++j) {
         for (index q = 0; q < Lanes; ++q) total[q] += s[j * Lanes + q];
       }
-      for (index q = 0; q < Lanes; ++q) l[q] = total[q];
+      for (index q = 0; q < Lanes; ++q) l[q] = total[static_cast<std::size_t>(q)];
     };
     if (lanes == 8) return sum(std::integral_constant<index, 8>{});
     if (lanes == 16) return sum(std::integral_constant<index, 16>{});

@@ -8,21 +8,15 @@
 
 #include <concepts>
 #include <cstdint>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "regroup/laws.hpp"
-#include "regroup/laws/bounds.hpp"
+#include "regroup/laws/checker.hpp"
 #include "regroup/laws/choices.hpp"
-#include "regroup/laws/comparison.hpp"
 #include "regroup/laws/report.hpp"
-#include "regroup/laws/search.hpp"
-#include "regroup/laws/subject.hpp"
 
 namespace regroup {
 
@@ -47,318 +41,11 @@ namespace laws {
 template <class G>
 concept generator = std::invocable<const G&, choices&>;
 
-struct no_reference {};
 template <class Options>
-concept law_settings = requires { Options::folds; };
-
-namespace detail {
-
-template <class T>
-constexpr std::string type_name() {
-  std::string_view name = __PRETTY_FUNCTION__;
-  name.remove_prefix(name.find("T = ") + 4);
-  name = name.substr(0, std::min(name.find(';'), name.rfind(']')));
-  std::string text(name);
-  for (const std::string_view prefix : {"regroup::", "{anonymous}::", "(anonymous namespace)::"}) {
-    for (auto at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) text.erase(at, prefix.size());
-  }
-  return text;
-}
-
-template <class M>
-struct lifted_by;
-template <class M, class S, class X>
-struct lifted_by<S (M::*)(X) const> {
-  using type = std::remove_cvref_t<X>;
-};
-template <class M, class S, class X>
-struct lifted_by<S (M::*)(X) const noexcept> {
-  using type = std::remove_cvref_t<X>;
-};
-/// The element of a monoid: what its lift takes, or its state if it has none; void where lift takes many types.
-template <class M>
-struct element_of_monoid {
-  static auto deduce() {
-    if constexpr (requires { &M::lift; }) {
-      return std::type_identity<typename lifted_by<decltype(&M::lift)>::type>{};
-    } else if constexpr (std::convertible_to<state_of<M>, state_of<M>> && !requires(const M& m, state_of<M> s) { m.lift(s); }) {
-      return std::type_identity<state_of<M>>{};
-    } else if constexpr (std::is_arithmetic_v<state_of<M>>) {
-      return std::type_identity<state_of<M>>{};
-    } else {
-      return std::type_identity<void>{};
-    }
-  }
-  using type = typename decltype(deduce())::type;
+concept law_settings = requires {
+  Options::folds;
 };
 
-/// Lengths about the edges of lanes, warps and tiles, short ones first: a state that
-/// owns memory may grow with what it holds, so it sees one tile at most.
-inline index long_length(std::uint64_t word, std::size_t base, bool is_plain) {
-  constexpr index edges[] = {1,   2,   3,   4,   5,   31,  32,   33,   0,    7,    63,   64,
-                             127, 128, 129, 255, 300, 700, 4095, 4096, 4097, 8192, 8193, 20489};
-  return edges[word % (base < 3 ? 18 : is_plain ? std::size(edges) : 21)];
-}
-
-template <class M, class X, class Generate, class Options, class Reference>
-class checker {
- public:
-  checker(const M& m, const Generate& generate, const Options& options, const Reference& reference)
-      : m_(m), generate_(generate), options_(options), reference_(reference) {
-    algebra(laws_);
-    if (options.idempotent) {
-      laws_.push_back({"idempotence", strength::within, 24, false,
-                       [](const scene<M, X>& s) {
-                         s.equal.names = {{"s + s", "s"}};
-                         idempotence(s.m, operands(s, 1)[0], s.equal);
-                       },
-                       nullptr});
-    }
-    if constexpr (!std::same_as<Reference, no_reference>) {
-      laws_.push_back({"fold = reference", strength::within, 24, false,
-                       [this](const scene<M, X>& s) {
-                         s.equal.depth = s.n();
-                         s.equal.answers = true;
-                         s.equal.names = {{"fold", "reference"}};
-                         s.equal(s.m.lower(fold(s.m, s.lifted().all(), {s.word})), reference_(s.xs));
-                       },
-                       nullptr});
-    }
-    if constexpr (Options::folds) executors(laws_);
-  }
-
-  report run() {
-    report r{type_name<M>(), type_name<X>(), options_.seed, options_.cases, {}};
-    for (const law<M, X>& l : laws_) {
-      finding f = options_.strict ? check(l, true) : check(l, false);
-      if (!options_.strict && f.result == finding::outcome::holds) {
-        finding more = check(l, true);
-        if (more.result == finding::outcome::falls) {
-          more.result = finding::outcome::note;
-          more.remark = remark_;
-          r.findings.push_back(std::move(f));
-          r.findings.push_back(std::move(more));
-          continue;
-        }
-        f.cases += more.cases;
-        f.worst = std::max(f.worst, more.worst);
-      }
-      r.findings.push_back(std::move(f));
-    }
-    return r;
-  }
-
- private:
-  using strength = typename law<M, X>::strength;
-
-  sequence<X> elements(const law<M, X>& l, const trial& t, bool special) const {
-    sequence<X> xs;
-    for (const auto& words : t.elements) {
-      choices from(words, special);
-      xs.push_back(generate_(from));
-    }
-    if (!l.is_long || t.elements.empty()) return xs;
-    sequence<X> repeated;
-    const auto base = xs.all();
-    const auto n = long_length(t.shape, base.size(), std::is_trivially_copyable_v<state_of<M>>);
-    for (index i = 0; i < n; ++i) {
-      const auto k = static_cast<std::uint64_t>(i);
-      const auto at = k < base.size() ? k : mix(t.shape + k) % base.size();
-      repeated.push_back(base[static_cast<std::size_t>(at)]);
-    }
-    return repeated;
-  }
-
-  void evaluate(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, nudge& by, collector& into) const {
-    const nudged<M> m{&m_, &by};
-    l.run({m_, m, xs, word, into});
-  }
-
-  /// The errors allowed to each equation of a law; bitwise laws allow none.
-  std::vector<errors> allowed(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, const collector& found,
-                              bool bitwise_too, bool& overflow) const {
-    std::vector<errors> all(found.all.size());
-    if (l.asks == strength::bitwise || (l.asks == strength::declared && bitwise_too) || is_exact<M>) return all;
-    constexpr bool known_state = requires { bound<M>::state(m_, xs, index{}); } || requires { m_.error_bound(xs, index{}); };
-    constexpr bool known_answer = requires { bound<M>::answer(m_, xs, index{}); } || (known_state && !has_lower<M>);
-    bool estimate = false;
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      const sides& s = found.all[i];
-      if (s.is_answer && known_answer) {
-        if constexpr (requires { bound<M>::answer(m_, xs, index{}); }) {
-          all[i] = bound<M>::answer(m_, xs, s.depth);
-        } else if constexpr (known_state) {
-          all[i] = state_errors(m_, xs, s.depth);
-        }
-      } else if (!s.is_answer && known_state) {
-        if constexpr (known_state) all[i] = state_errors(m_, xs, s.depth);
-      } else {
-        estimate = true;
-        continue;
-      }
-      const bool against_reference = l.name == "fold = reference";
-      for (long double& e : all[i]) e *= against_reference ? 1 : 2;
-    }
-    if (estimate) estimate_errors(l, xs, word, found, all, overflow);
-    return all;
-  }
-
-  /// Whether a state of this case is so large that what an operator computes of it may overflow.
-  bool is_near_overflow(const law<M, X>& l, std::span<const X> xs, std::uint64_t word) const {
-    nudge by;
-    by.start(1);
-    collector into;
-    evaluate(l, xs, word, by, into);
-    return by.was_huge();
-  }
-
-  /// Twice the largest move of each real under nudges, the left side's and the right side's together.
-  void estimate_errors(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, const collector& found,
-                       std::vector<errors>& all, bool& overflow) const {
-    std::vector<std::vector<long double>> moves(all.size());
-    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) {
-      nudge by;
-      by.start(pattern);
-      collector moved;
-      evaluate(l, xs, word, by, moved);
-      overflow = overflow || by.was_huge();
-      for (std::size_t i = 0; i < all.size() && i < moved.all.size(); ++i) {
-        if (!all[i].empty()) continue;
-        std::size_t real = 0;
-        const auto note = [&](const image& before, const image& after) {
-          std::size_t k = real;
-          for (std::size_t c = 0; c < before.size() && c < after.size(); ++c) {
-            if (before[c].what != cell::kind::real) continue;
-            if (moves[i].size() <= k) moves[i].resize(k + 1);
-            const long double move = std::fabs(after[c].value - before[c].value);
-            if (std::isfinite(before[c].value)) moves[i][k] = std::fmax(moves[i][k], std::isnan(move) ? HUGE_VALL : move);
-            ++k;
-          }
-        };
-        note(found.all[i].left, moved.all[i].left);
-        note(found.all[i].right, moved.all[i].right);
-      }
-    }
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].empty()) {
-        all[i] = moves[i];
-        for (long double& e : all[i]) e *= 2;
-      }
-    }
-  }
-
-  verdict judge_trial(const law<M, X>& l, const trial& t, bool strict, collector& into) const {
-    const sequence<X> xs = elements(l, t, strict);
-    const std::uint64_t word = t.shape;
-    nudge still;
-    still.start(0);
-    evaluate(l, xs.all(), word, still, into);
-    verdict v;
-    const zeros z = strict ? zeros::signed_ : zeros::equal;
-    const bool same_bits = std::ranges::all_of(into.all, [&](const sides& s) {
-      return s.opaque ? s.opaque_equal : same(s.left, s.right, z);
-    });
-    if (same_bits) return v;
-    bool overflow = !strict && is_near_overflow(l, xs.all(), word);
-    const std::vector<errors> bounds = allowed(l, xs.all(), word, into, strict, overflow);
-    for (std::size_t i = 0; i < into.all.size(); ++i) {
-      v.equation = i;
-      if (!judge(into.all[i], bounds[i], overflow, z, v)) return v;
-    }
-    return v;
-  }
-
-  /// Searches for a case in which a law falls. `strict`: see law_options.
-  finding check(const law<M, X>& l, bool strict) {
-    finding f;
-    f.law = l.name;
-    search_settings settings;
-    settings.seed = mix(options_.seed) ^ mix(std::hash<std::string_view>{}(l.name));
-    settings.cases = l.most == 0 ? 1 : l.is_long ? std::max(options_.cases / 10, 1) : options_.cases;
-    settings.most_elements = l.most;
-    settings.words = words_to_an_element();
-    settings.extend = may_extend;
-    const search_result found = search(settings, [&](const trial& t) {
-      collector into;
-      const verdict v = judge_trial(l, t, strict, into);
-      f.excused += v.excused ? 1 : 0;
-      f.worst = std::max(f.worst, static_cast<double>(v.ratio));
-      return v.holds;
-    });
-    f.cases = found.cases;
-    if (found.counterexample) explain(l, *found.counterexample, strict, f);
-    return f;
-  }
-
-  void explain(const law<M, X>& l, const trial& t, bool strict, finding& f) {
-    collector into;
-    into.explain = true;
-    const verdict v = judge_trial(l, t, strict, into);
-    const sequence<X> xs = elements(l, t, strict);
-    f.result = finding::outcome::falls;
-    f.elements = t.elements.size();
-    f.counterexample = describe(l, t, xs.all());
-    if (v.holds) {  // it fell a moment ago
-      f.remark = "evaluated again, it holds: the operator does not depend on its operands alone";
-      return;
-    }
-    const sides& s = into.all[v.equation];
-    f.left_name = s.left_name;
-    f.right_name = s.right_name;
-    f.left = s.left_text;
-    f.right = s.right_text;
-    f.difference = s.opaque ? "not ==" : text_of(static_cast<double>(v.difference));
-    f.bound = v.bitwise || s.opaque ? "0 (bitwise)" : text_of(static_cast<float>(v.allowed));
-    bool special = false;
-    for (const X& x : xs.all()) {
-      if constexpr (is_transparent<X>) {
-        for (const cell& c : image_of(x)) special = special || !std::isfinite(c.value);
-      }
-    }
-    remark_ = special                                       ? "with NaN or infinities among the elements"
-              : l.asks == strength::declared                ? "held within rounding but not bitwise"
-                                                            : "in the sign of a zero";
-  }
-
-  /// The elements, with a bar where the law cuts them.
-  std::string describe(const law<M, X>& l, const trial& t, std::span<const X> xs) const {
-    if (l.most == 0) return "";
-    const auto list = [&](std::size_t first, std::size_t last) {
-      std::string text;
-      for (std::size_t i = first; i < last; ++i) text += (i == first ? "" : ", ") + text_of(xs[i]);
-      return text.empty() ? std::string("nothing") : text;
-    };
-    if (l.is_long && xs.size() > 4) {
-      return "with " + std::to_string(xs.size()) + " elements drawn from " + list(0, std::min(t.elements.size(), xs.size()));
-    }
-    const cuts at = l.cut ? l.cut(xs.size(), t.shape) : cuts{0, xs.size()};
-    if (at.size() == 2) return "with " + list(0, xs.size());
-    std::string text;
-    for (std::size_t g = 0; g + 1 < at.size(); ++g) {
-      text += (g == 0 ? "with " : ", ") + std::string(1, static_cast<char>('a' + g)) + " of " + list(at[g], at[g + 1]);
-    }
-    return text;
-  }
-
-  /// As many words as the generator reads when they are all large.
-  int words_to_an_element() const {
-    if (may_extend) return 2;
-    const std::vector<std::uint64_t> many(64, ~std::uint64_t{0} - 2);
-    choices from(many, true);
-    static_cast<void>(generate_(from));
-    return std::max(1, static_cast<int>(from.used()));
-  }
-  static constexpr bool may_extend = requires(Generate g) { g.generator; };
-
-  const M& m_;
-  const Generate& generate_;
-  Options options_;
-  const Reference& reference_;
-  std::vector<law<M, X>> laws_;
-  std::string remark_;
-};
-
-}  // namespace detail
 }  // namespace laws
 
 /// Checks every law of regroup/laws.hpp for `m` on elements from `generate`, and that reduce, scan and stream on any
@@ -380,9 +67,9 @@ laws::report check_laws(const M& m, const Generate& generate, const Options& opt
 template <class X = void, class M, laws::law_settings Options = law_options, class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const Options& options = {}, const Reference& reference = {}) {
   if constexpr (std::is_void_v<X>) {
-    using element = typename laws::detail::element_of_monoid<M>::type;
-    static_assert(!std::is_void_v<element>, "regroup: lift takes many types; say which elements: check_laws<float>(m)");
-    return check_laws(m, laws::arbitrary<element>{}, options, reference);
+    static_assert(laws::detail::element_is_known<M>,
+                  "regroup: this lift takes many types; say which elements: check_laws<float>(m)");
+    return check_laws(m, laws::arbitrary<lifted_element<M>>{}, options, reference);
   } else {
     return check_laws(m, laws::arbitrary<X>{}, options, reference);
   }

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
-#include "regroup/laws/members.hpp"
 #include "regroup/laws/choices.hpp"
+#include "regroup/laws/image.hpp"
 #include "regroup/monoid.hpp"
 
 namespace regroup::laws {
@@ -243,7 +243,7 @@ bool repeatability(const M& m, const state_of<M>& a, const state_of<M>& b, Equal
 
 /// A trivially copyable state survives as bytes: saved, sent, in shared memory.
 template <class M, class Equal = bitwise>
-  requires std::is_trivially_copyable_v<state_of<M>>
+requires std::is_trivially_copyable_v<state_of<M>>
 bool round_trip(const M& m, const state_of<M>& s, Equal&& equal = {}) {
   std::vector<unsigned char> bytes(sizeof(s));
   std::memcpy(bytes.data(), &s, sizeof(s));

@@ -32,7 +32,7 @@ class shape {
   }
   template <std::ranges::input_range R>
     requires(!std::same_as<std::remove_cvref_t<R>, shape>) && std::convertible_to<std::ranges::range_value_t<R>, index>
-  constexpr explicit shape(const R& values) {
+  constexpr shape(const R& values) {  // NOLINT: implicit on purpose
     for (const auto value : values) push_back(static_cast<index>(value));
   }
   constexpr shape(const shape& other) noexcept { *this = other; }

@@ -23,7 +23,8 @@ TABLE = {
     "laws/bounds": ("laws", "monoids"),
     "laws/search": ("laws",),
     "laws/subject": ("laws", "reduce", "scan", "stream", "host"),
-    "check_laws": ("laws/bounds", "laws/search", "laws/subject"),
+    "laws/checker": ("laws/bounds", "laws/search", "laws/subject"),
+    "check_laws": ("laws/checker",),
     "algorithms": ("reduce", "scan", "monoids", "math", "host"),
     "regroup": ("algorithms", "laws", "stream"),
 }

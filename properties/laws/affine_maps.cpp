@@ -19,9 +19,7 @@ struct recurrence {
   }
 };
 
-TEST(affine_maps, in_float) {
-  EXPECT_TRUE(holds(check_laws<affine_map<float>>(affine<float>{}, strictly())));
-}
+TEST(affine_maps, in_float) { EXPECT_TRUE(holds(check_laws<affine_map<float>>(affine<float>{}, strictly()))); }
 TEST(affine_maps, in_double) { EXPECT_TRUE(holds(check_laws<affine_map<double>>(affine<double>{}, strictly()))); }
 TEST(affine_maps, of_integers) { EXPECT_TRUE(holds(check_laws<affine_map<int>>(affine<int>{}, strictly()))); }
 TEST(affine_maps, are_the_recurrence) {

@@ -117,6 +117,12 @@ TEST(choices, reports_are_readable) {
   EXPECT_NE(text.str().find("((a b) c) d = "), std::string::npos) << r;
 }
 
+TEST(choices, of_elements_nobody_named) {
+  EXPECT_EQ(check_laws(log_sum_exp<float>{}, algebra_options{.cases = 1}).element, "float");
+  EXPECT_EQ(check_laws(plus<double>{}, algebra_options{.cases = 1}).element, "double");
+  static_assert(!detail::element_is_known<moments<float>>);
+}
+
 // Taking apart. --------------------------------------------------------------------------------------------------
 
 struct mixed {

@@ -18,9 +18,7 @@ inline constexpr int few = 200;
 #endif
 
 /// The library's own promise: bitwise identity and commutativity, NaN, infinities and -0 among the elements.
-inline law_options strictly(std::uint64_t seed = 1) {
-  return {.cases = few, .seed = seed, .strict = true};
-}
+inline law_options strictly(std::uint64_t seed = 1) { return {.cases = few, .seed = seed, .strict = true}; }
 
 inline ::testing::AssertionResult holds(const report& r) {
   if (r.passed()) return ::testing::AssertionSuccess();
@@ -42,7 +40,8 @@ inline ::testing::AssertionResult is_rejected(const report& r) {
 /// This law falls, with a counterexample of at most four elements.
 inline ::testing::AssertionResult falls(const report& r, std::string_view law) {
   const finding* f = r.find(law);
-  if (f == nullptr || f->result != finding::outcome::falls) return ::testing::AssertionFailure() << law << " held:\n" << r;
+  if (f == nullptr || f->result != finding::outcome::falls)
+    return ::testing::AssertionFailure() << law << " held:\n" << r;
   std::cout << r.monoid << " over " << r.element << '\n' << *f;
   if (f->elements > 4) return ::testing::AssertionFailure() << "a large counterexample:\n" << *f;
   return ::testing::AssertionSuccess();

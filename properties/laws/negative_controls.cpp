@@ -42,9 +42,7 @@ struct adds_squares {
   double identity() const { return 0; }
   double operator()(double a, double b) const { return a + b * b; }
 };
-TEST(negative_controls, adds_squares) {
-  EXPECT_TRUE(falls(check_laws(adds_squares{}, algebra()), "associativity"));
-}
+TEST(negative_controls, adds_squares) { EXPECT_TRUE(falls(check_laws(adds_squares{}, algebra()), "associativity")); }
 
 struct mean_without_count {
   static constexpr bool is_commutative = true;
@@ -177,9 +175,7 @@ struct impure {
   int identity() const { return 0; }
   int operator()(int a, int b) const { return ++calls % 3 == 0 ? a : a + b; }
 };
-TEST(negative_controls, impure) {
-  EXPECT_TRUE(is_rejected(check_laws(impure{}, integers<int>{-9, 9}, algebra())));
-}
+TEST(negative_controls, impure) { EXPECT_TRUE(is_rejected(check_laws(impure{}, integers<int>{-9, 9}, algebra()))); }
 
 /// A tile lift that forgets the rescale's other half: only the second family sees it.
 struct wrong_tile : plus<float> {

@@ -142,9 +142,9 @@ TEST(seeds, element_tile_and_pair_agree) {
   EXPECT_LE(apart(carried.o, exact), allowed + 16 * 6 * 0x1p-24L * static_cast<long double>(largest));
 
   const auto states = lift_all(m, all);
-  EXPECT_LE(apart(regroup::lower(m, fold(m, states.all(), {2}))[0], exact), allowed);                // pairwise
-  EXPECT_LE(apart(regroup::lower(m, fold(m, states.all()))[0], exact), allowed);                     // one by one
-  EXPECT_LE(apart(merged(m, chunk_states<attend, key>(m, all, 64))[0], exact), allowed);             // tiles
+  EXPECT_LE(apart(regroup::lower(m, fold(m, states.all(), {2}))[0], exact), allowed);     // pairwise
+  EXPECT_LE(apart(regroup::lower(m, fold(m, states.all()))[0], exact), allowed);          // one by one
+  EXPECT_LE(apart(merged(m, chunk_states<attend, key>(m, all, 64))[0], exact), allowed);  // tiles
   EXPECT_LE(apart(reduce(seq, ks, m)[0], exact), allowed);
 }
 
@@ -305,8 +305,8 @@ TEST(seeds, combined_with_and_without_the_correction) {
   EXPECT_NEAR(right.s, 1.368, 5e-4);
   const auto both = lse{}(left, right);
   EXPECT_EQ(both.m, 5);
-  EXPECT_NEAR(both.s, 1.572, 1e-3);             // 1.5715
-  EXPECT_NEAR(left.s + right.s, 2.87, 5e-3);    // without the correction: wrong
+  EXPECT_NEAR(both.s, 1.572, 1e-3);           // 1.5715
+  EXPECT_NEAR(left.s + right.s, 2.87, 5e-3);  // without the correction: wrong
   EXPECT_GT(left.s + right.s, both.s + 1);
 }
 

@@ -49,7 +49,8 @@ TEST(seeds_algorithms, claim_5_three_passes_are_two) {
   for (std::size_t i = 0; i < xs.size(); ++i) {
     const long double below = highest - static_cast<long double>(xs[i]);
     const long double p = std::exp(-below) / weights.sum;
-    const long double allowed = 1.01L * p * (0x1p-24L * (below + static_cast<long double>(math::exp_error<float>) + 2) + relative);
+    const long double allowed =
+        1.01L * p * (0x1p-24L * (below + static_cast<long double>(math::exp_error<float>) + 2) + relative);
     for (const auto* y : {&three, &two, &library}) {
       ASSERT_LE(std::fabs(static_cast<long double>((*y)[i]) - p), allowed) << i;
     }
@@ -91,12 +92,14 @@ struct attention_case {
     long double longest = 0;
     for (index j = 0; j < n; ++j) {
       long double products = 0;
-      for (index c = 0; c < d; ++c) products += std::fabs(static_cast<long double>(qs()(query, c)) * static_cast<long double>(ks()(j, c)));
+      for (index c = 0; c < d; ++c)
+        products += std::fabs(static_cast<long double>(qs()(query, c)) * static_cast<long double>(ks()(j, c)));
       longest = std::fmax(longest, products);
     }
     long double largest = 0;
     for (const float x : v) largest = std::fmax(largest, std::fabs(static_cast<long double>(x)));
-    for (long double& x : e) x = 2 * x + 2 * (d + 2) * 0x1p-24L * longest * static_cast<long double>(scale) * 2 * largest;
+    for (long double& x : e)
+      x = 2 * x + 2 * (d + 2) * 0x1p-24L * longest * static_cast<long double>(scale) * 2 * largest;
     return e;
   }
 };

@@ -19,8 +19,9 @@ struct longest_run {
     return {one, one, one, 1};
   }
   constexpr state operator()(state a, state b) const {
-    return {a.prefix == a.length ? a.length + b.prefix : a.prefix, b.suffix == b.length ? b.length + a.suffix : b.suffix,
-            std::max({a.best, b.best, a.suffix + b.prefix}), a.length + b.length};
+    return {a.prefix == a.length ? a.length + b.prefix : a.prefix,
+            b.suffix == b.length ? b.length + a.suffix : b.suffix, std::max({a.best, b.best, a.suffix + b.prefix}),
+            a.length + b.length};
   }
   constexpr int lower(state s) const { return s.best; }
 };

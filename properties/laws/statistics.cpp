@@ -44,7 +44,8 @@ TEST(statistics, moments_in_float) {
 }
 TEST(statistics, moments_in_double) { EXPECT_TRUE(holds(check_laws<double>(moments<double>{}, strictly()))); }
 TEST(statistics, fanout) {
-  EXPECT_TRUE(holds(check_laws<float>(fanout{count{}, moments<double>{}, minimum<float>{}, plus<float>{}}, strictly())));
+  EXPECT_TRUE(
+      holds(check_laws<float>(fanout{count{}, moments<double>{}, minimum<float>{}, plus<float>{}}, strictly())));
 }
 
 }  // namespace

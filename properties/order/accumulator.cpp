@@ -12,7 +12,8 @@
 
 namespace {
 
-const std::vector<std::int64_t> first_positions = {0, 1, 31, 32, 127, 128, 2048, 4095, 4096, 4097, 12'345, 65'536, 99'999};
+const std::vector<std::int64_t> first_positions = {0,    1,    31,   32,     127,    128,   2048,
+                                                   4095, 4096, 4097, 12'345, 65'536, 99'999};
 
 /// Pushes xs in pieces of random lengths, some empty, by the three ways of pushing.
 template <class Accumulator>
@@ -24,9 +25,15 @@ void push_randomly(Accumulator& acc, const std::vector<order::word>& xs, order::
     const auto n = static_cast<std::size_t>(std::min(left, random(0, longest)));
     const std::span<const order::word> piece(xs.data() + done, n);
     switch (random(0, 3)) {
-      case 0: acc.push(piece); break;
-      case 1: acc.push(regroup::par.with_threads(3), piece); break;
-      case 2: acc.push(std::deque<order::word>(piece.begin(), piece.end())); break;
+      case 0:
+        acc.push(piece);
+        break;
+      case 1:
+        acc.push(regroup::par.with_threads(3), piece);
+        break;
+      case 2:
+        acc.push(std::deque<order::word>(piece.begin(), piece.end()));
+        break;
       default:
         for (const auto x : piece) acc.push_one(x);
     }

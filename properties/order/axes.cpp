@@ -110,8 +110,8 @@ TEST(axes, a_hole_between_rows_and_a_broadcast_axis) {
     trees.push_back(order::expected<order::rule::striped>(row));
   }
   std::vector<order::word> out(7);
-  regroup::reduce_axes(regroup::par, regroup::view<const order::word>(xs.data(), {90, 7, 3}, {100, 2, 0}),
-                       {0, 2}, out, order::hashed<order::rule::striped>{});
+  regroup::reduce_axes(regroup::par, regroup::view<const order::word>(xs.data(), {90, 7, 3}, {100, 2, 0}), {0, 2}, out,
+                       order::hashed<order::rule::striped>{});
   EXPECT_EQ(out, trees);
 }
 

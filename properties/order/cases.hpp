@@ -35,7 +35,8 @@ inline std::vector<std::int64_t> edges() {
   constexpr std::int64_t t = regroup::tile_elements;
   constexpr std::int64_t l = regroup::lanes;
   constexpr std::int64_t piece = t / l;
-  std::vector<std::int64_t> ns = {0, 1, 2, 3, piece - 1, piece, piece + 1, 2 * piece, 37, l - 2, l - 1, l, l + 1, l + 2};
+  std::vector<std::int64_t> ns = {0,         1,  2,     3,     piece - 1, piece, piece + 1,
+                                  2 * piece, 37, l - 2, l - 1, l,         l + 1, l + 2};
   for (const std::int64_t k : {2, 3, 7, 8, 31}) {
     for (const std::int64_t d : {-1, 0, 1}) ns.push_back(k * l + d);
   }
@@ -53,7 +54,8 @@ template <class F>
 void for_each_executor(const F& f) {
   f(regroup::seq, std::string("seq"));
   f(regroup::par, std::string("par"));
-  for (const int threads : {1, 2, 3, 7}) f(regroup::par.with_threads(threads), "par, threads " + std::to_string(threads));
+  for (const int threads : {1, 2, 3, 7})
+    f(regroup::par.with_threads(threads), "par, threads " + std::to_string(threads));
 }
 
 /// The same without most of the thread counts, where a test has many cases.

@@ -17,12 +17,13 @@ namespace {
 
 using order::rule;
 constexpr regroup::fanout all{order::hashed<rule::pieces>{}, order::hashed<rule::striped, order::aggregate>{},
-                          order::hashed<rule::tile>{}};
+                              order::hashed<rule::tile>{}};
 
 using stream = regroup::accumulator<std::remove_const_t<decltype(all)>, order::word>;
 
 template <class Answer>
-void expect_members(const Answer& answer, const std::vector<order::word>& xs, const std::string& where, std::int64_t first = 0) {
+void expect_members(const Answer& answer, const std::vector<order::word>& xs, const std::string& where,
+                    std::int64_t first = 0) {
   const auto [pieces, striped, tile] = answer;
   EXPECT_EQ(pieces, order::expected<rule::pieces>(xs, first)) << where;
   EXPECT_EQ(striped, order::expected<rule::striped>(xs, first)) << where;
@@ -56,7 +57,8 @@ TEST(fanout, accumulator) {
   for (const std::int64_t first : {0, 100, 4095}) {
     const auto xs = order::elements(9500);
     stream acc{all, first};
-    for (std::size_t i = 0; i < xs.size(); i += 450) acc.push(std::span(xs).subspan(i, std::min<std::size_t>(450, xs.size() - i)));
+    for (std::size_t i = 0; i < xs.size(); i += 450)
+      acc.push(std::span(xs).subspan(i, std::min<std::size_t>(450, xs.size() - i)));
     expect_members(acc.value(), xs, "from " + std::to_string(first), first);
   }
 }

@@ -25,8 +25,10 @@ void same_bits(const M& m, const std::vector<X>& xs) {
   for (const X& x : xs) states.emplace_back(regroup::lift(m, x));
   std::vector<regroup::answer_of<M>> inclusive;
   std::vector<regroup::answer_of<M>> exclusive;
-  for (const auto& y : reference::inclusive_scan(m, states)) inclusive.push_back(regroup::lower(m, y.value_or(m.identity())));
-  for (const auto& y : reference::exclusive_scan(m, states)) exclusive.push_back(regroup::lower(m, y.value_or(m.identity())));
+  for (const auto& y : reference::inclusive_scan(m, states))
+    inclusive.push_back(regroup::lower(m, y.value_or(m.identity())));
+  for (const auto& y : reference::exclusive_scan(m, states))
+    exclusive.push_back(regroup::lower(m, y.value_or(m.identity())));
   order::for_some_executors([&](const auto& ex, const std::string& name) {
     std::vector<regroup::answer_of<M>> ys(xs.size());
     regroup::inclusive_scan(ex, xs, ys, m);

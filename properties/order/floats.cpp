@@ -101,9 +101,11 @@ void every_way(const M& m, const Elements& elements) {
       regroup::reduce_rows(regroup::par, regroup::view<element>(xs.data(), {rows, n}, {1, rows}), by_columns, m);
       for (std::int64_t r = 0; r < rows; ++r) {
         auto column = std::vector(xs.begin(), xs.begin() + n);
-        for (std::int64_t i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = xs[static_cast<std::size_t>(i * rows + r)];
+        for (std::int64_t i = 0; i < n; ++i)
+          column[static_cast<std::size_t>(i)] = xs[static_cast<std::size_t>(i * rows + r)];
         const auto at = static_cast<std::size_t>(r);
-        EXPECT_EQ(digest_of(by_rows[at]), bits(m, std::vector(xs.begin() + r * n, xs.begin() + (r + 1) * n))) << "row " << r << " of " << n;
+        EXPECT_EQ(digest_of(by_rows[at]), bits(m, std::vector(xs.begin() + r * n, xs.begin() + (r + 1) * n)))
+            << "row " << r << " of " << n;
         EXPECT_EQ(digest_of(by_columns[at]), bits(m, column)) << "column " << r << " of " << n;
       }
     }

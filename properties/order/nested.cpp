@@ -20,7 +20,8 @@ std::int64_t inner(std::int64_t i) { return (i * 7919) % 13000; }
 
 std::vector<order::word> inner_trees() {
   std::vector<order::word> trees;
-  for (std::int64_t i = 0; i < outer; ++i) trees.push_back(order::expected<order::rule::striped>(order::elements(inner(i), i)));
+  for (std::int64_t i = 0; i < outer; ++i)
+    trees.push_back(order::expected<order::rule::striped>(order::elements(inner(i), i)));
   return trees;
 }
 
@@ -30,11 +31,12 @@ TEST(nested, an_element_that_is_a_reduction) {
   const order::word tree = order::expected<order::rule::pieces>(inner_trees());
   order::for_some_executors([&](const auto& ex, const std::string& name) {
     const auto element = [&](regroup::index i) {
-      return regroup::reduce(
-          regroup::par, regroup::generate(inner(i), [i](regroup::index k) { return order::element(i + k); }),
-          order::hashed<order::rule::striped>{});
+      return regroup::reduce(regroup::par,
+                             regroup::generate(inner(i), [i](regroup::index k) { return order::element(i + k); }),
+                             order::hashed<order::rule::striped>{});
     };
-    EXPECT_EQ(regroup::reduce(ex, regroup::generate(outer, element), order::hashed<order::rule::pieces>{}), tree) << name;
+    EXPECT_EQ(regroup::reduce(ex, regroup::generate(outer, element), order::hashed<order::rule::pieces>{}), tree)
+        << name;
   });
 }
 
@@ -42,8 +44,8 @@ TEST(nested, a_verb_inside_bulk) {
   const auto trees = inner_trees();
   std::vector<order::word> found(trees.size());
   regroup::par.with_threads(3).bulk(outer, [&](regroup::index i) {
-    found[static_cast<std::size_t>(i)] =
-        regroup::reduce(regroup::par.with_threads(2), order::elements(inner(i), i), order::hashed<order::rule::striped>{});
+    found[static_cast<std::size_t>(i)] = regroup::reduce(regroup::par.with_threads(2), order::elements(inner(i), i),
+                                                         order::hashed<order::rule::striped>{});
   });
   EXPECT_EQ(found, trees);
 }

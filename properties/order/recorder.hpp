@@ -93,8 +93,7 @@ struct hashed {
   }
   constexpr word lower(State s) const { return tree_of(s); }
   template <class Tile>
-    requires(lifts_tiles(Rule))
-  constexpr State lift_tile(const Tile& tile) const {
+  requires(lifts_tiles(Rule)) constexpr State lift_tile(const Tile& tile) const {
     const auto size = static_cast<std::int64_t>(tile.size());
     return make(hash_tile(tile, size), static_cast<std::uint32_t>(size));
   }
@@ -112,10 +111,8 @@ struct spelled {
     return "(" + a + " " + b + ")";
   }
   template <class Tile>
-    requires(lifts_tiles(Rule))
-  std::string lift_tile(const Tile& tile) const {
-    return "[" + std::to_string(tile[0]) + ".." + std::to_string(tile[tile.size() - 1]) + "]";
-  }
+  requires(lifts_tiles(Rule)) std::string lift_tile(const Tile& tile)
+  const { return "[" + std::to_string(tile[0]) + ".." + std::to_string(tile[tile.size() - 1]) + "]"; }
 };
 
 /// n distinct elements to hash.

@@ -50,7 +50,9 @@ TEST(reduce_small, tile_lift) { every_short_length<order::rule::tile>(); }
 TEST(reduce_small, trees_a_person_can_check) {
   std::vector<std::int64_t> xs;
   for (std::int64_t i = 0; i < 131; ++i) xs.push_back(i);
-  const auto first = [&](std::size_t n) { return std::vector<std::int64_t>(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(n)); };
+  const auto first = [&](std::size_t n) {
+    return std::vector<std::int64_t>(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(n));
+  };
   EXPECT_EQ(regroup::reduce(regroup::seq, first(4), order::spelled<order::rule::pieces>{}), "(((0 1) 2) 3)");
   EXPECT_EQ(regroup::reduce(regroup::seq, first(4), order::spelled<order::rule::striped>{}), "((0 2) (1 3))");
   EXPECT_EQ(regroup::reduce(regroup::seq, first(5), order::spelled<order::rule::striped>{}), "(((0 4) 2) (1 3))");

@@ -31,8 +31,9 @@ void batch(std::int64_t rows, std::int64_t n) {
     regroup::reduce_rows(ex, regroup::view<const order::word>(column_major.data(), {rows, n}, {1, rows}), out, m);
     EXPECT_EQ(out, trees) << name << ", columns, " << where;
     std::fill(out.begin(), out.end(), 99);
-    regroup::reduce_rows(ex, regroup::view<const order::word>(xs.data(), {rows, n}),
-                         [&](regroup::index row, order::word answer) { out[static_cast<std::size_t>(row)] += answer - 99; }, m);
+    regroup::reduce_rows(
+        ex, regroup::view<const order::word>(xs.data(), {rows, n}),
+        [&](regroup::index row, order::word answer) { out[static_cast<std::size_t>(row)] += answer - 99; }, m);
     EXPECT_EQ(out, trees) << name << ", called back, " << where;
   });
 }
@@ -75,7 +76,8 @@ TEST(rows, reversed_rows_and_a_rank_of_three) {
     }
   }
   std::vector<order::word> out(10);
-  regroup::reduce_rows(regroup::par, regroup::view<const order::word>(&xs[4 * 700 + 699], {2, 5, 700}, {3500, -700, -1}),
-                       out, order::hashed<order::rule::striped>{});
+  regroup::reduce_rows(regroup::par,
+                       regroup::view<const order::word>(&xs[4 * 700 + 699], {2, 5, 700}, {3500, -700, -1}), out,
+                       order::hashed<order::rule::striped>{});
   EXPECT_EQ(out, trees);
 }

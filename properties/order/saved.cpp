@@ -92,7 +92,10 @@ TEST(saved, any_changed_byte_is_a_format_error) {
 TEST(saved, any_other_length_is_a_format_error) {
   auto bytes = some_stream().save();
   for (std::size_t n = 0; n < bytes.size(); ++n) {
-    EXPECT_THROW(stream<order::rule::striped>::load({}, std::vector<std::byte>(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n))), regroup::format_error) << n;
+    EXPECT_THROW(stream<order::rule::striped>::load(
+                     {}, std::vector<std::byte>(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n))),
+                 regroup::format_error)
+        << n;
   }
   bytes.push_back(std::byte{0});
   EXPECT_THROW(stream<order::rule::striped>::load({}, bytes), regroup::format_error);

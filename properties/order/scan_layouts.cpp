@@ -15,7 +15,8 @@ TEST(scan_layouts, strided_reversed_lazy_and_projected) {
   std::vector<order::word> reversed(xs.rbegin(), xs.rend());
   order::for_some_executors([&](const auto& ex, const std::string& name) {
     std::vector<order::word> spread(3 * xs.size(), 7);
-    regroup::inclusive_scan(ex, regroup::generate(n, order::element), regroup::view<order::word>(spread.data(), {n}, {3}), m);
+    regroup::inclusive_scan(ex, regroup::generate(n, order::element),
+                            regroup::view<order::word>(spread.data(), {n}, {3}), m);
     for (std::size_t i = 0; i < xs.size(); ++i) {
       ASSERT_EQ(spread[3 * i], expected[i]) << name << ", " << i;
       ASSERT_EQ(spread[3 * i + 1], 7u) << name << ", " << i;

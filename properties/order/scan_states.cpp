@@ -4,4 +4,6 @@
 
 TEST(scan_states, aggregates) { order::expect_scans_at_every_edge<order::rule::striped, order::aggregate>(); }
 TEST(scan_states, opaque) { order::expect_scans_at_every_edge<order::rule::pieces, order::opaque>(); }
-TEST(scan_states, opaque_declared_commutative) { order::expect_scans_at_every_edge<order::rule::striped, order::opaque>(); }
+TEST(scan_states, opaque_declared_commutative) {
+  order::expect_scans_at_every_edge<order::rule::striped, order::opaque>();
+}

@@ -19,7 +19,8 @@ void segments(const std::vector<std::int64_t>& lengths) {
   const auto xs = order::elements(offsets.back());
   std::vector<order::word> trees;
   for (std::size_t s = 0; s < lengths.size(); ++s) {
-    trees.push_back(order::expected<Rule>(std::vector<order::word>(xs.begin() + offsets[s], xs.begin() + offsets[s + 1])));
+    trees.push_back(
+        order::expected<Rule>(std::vector<order::word>(xs.begin() + offsets[s], xs.begin() + offsets[s + 1])));
   }
   order::for_each_executor([&](const auto& ex, const std::string& name) {
     std::vector<order::word> out(lengths.size(), 99);
@@ -28,7 +29,8 @@ void segments(const std::vector<std::int64_t>& lengths) {
   });
   std::vector<order::word> out(lengths.size(), 99);
   const std::vector<int> narrow(offsets.begin(), offsets.end());
-  regroup::reduce_segments(regroup::par, regroup::generate(offsets.back(), order::element), narrow, out, order::hashed<Rule>{});
+  regroup::reduce_segments(regroup::par, regroup::generate(offsets.back(), order::element), narrow, out,
+                           order::hashed<Rule>{});
   EXPECT_EQ(out, trees) << "lazy elements, int offsets";
 }
 
@@ -70,7 +72,8 @@ void by_key(const keyed& k) {
     ASSERT_EQ(runs, static_cast<std::int64_t>(trees.size())) << name;
     for (std::size_t r = 0; r < trees.size(); ++r) {
       EXPECT_EQ(out[r], trees[r]) << name << ", run " << r;
-      EXPECT_EQ(std::bit_cast<order::word>(keys_out[r]), std::bit_cast<order::word>(first_keys[r])) << name << ", run " << r;
+      EXPECT_EQ(std::bit_cast<order::word>(keys_out[r]), std::bit_cast<order::word>(first_keys[r]))
+          << name << ", run " << r;
     }
   });
 }

@@ -52,7 +52,8 @@ void lengths() {
     });
     for (const std::int64_t first : {1, 100, 4095}) {
       regroup::accumulator acc{two_sweeps<Inner>{}, first};
-      for (std::size_t i = 0; i < xs.size(); i += 333) acc.push(std::span(xs).subspan(i, std::min<std::size_t>(333, xs.size() - i)));
+      for (std::size_t i = 0; i < xs.size(); i += 333)
+        acc.push(std::span(xs).subspan(i, std::min<std::size_t>(333, xs.size() - i)));
       EXPECT_EQ(acc.value(), expected<Inner>(xs, first)) << "from " << first << ", n = " << n;
     }
   }
@@ -71,6 +72,7 @@ TEST(tile_fold, in_batches_and_segments) {
     trees.push_back(expected<order::rule::striped>({xs.begin() + r * n, xs.begin() + (r + 1) * n}, 0));
   }
   std::vector<word> out(200);
-  regroup::reduce_rows(regroup::par, regroup::view<const word>(xs.data(), {200, n}), out, two_sweeps<order::rule::striped>{});
+  regroup::reduce_rows(regroup::par, regroup::view<const word>(xs.data(), {200, n}), out,
+                       two_sweeps<order::rule::striped>{});
   EXPECT_EQ(out, trees);
 }

@@ -105,8 +105,9 @@ TEST(exceptions, from_elements_projections_and_results) {
     const verbs::fragile<true> m;
     EXPECT_THROW((void)regroup::reduce(ex, regroup::generate(50'000, throwing), m), verbs::refused);
     EXPECT_THROW((void)regroup::reduce(ex, xs, m, [](int) -> int { throw verbs::refused(); }), verbs::refused);
-    EXPECT_THROW(regroup::reduce_rows(ex, regroup::view<const int>(xs.data(), {500, 100}),
-                                      [&](regroup::index row, std::int64_t) { throwing(row == 499 ? 31'234 : 0); }, m),
+    EXPECT_THROW(regroup::reduce_rows(
+                     ex, regroup::view<const int>(xs.data(), {500, 100}),
+                     [&](regroup::index row, std::int64_t) { throwing(row == 499 ? 31'234 : 0); }, m),
                  verbs::refused);
     EXPECT_EQ(verbs::alive, before);
   });
@@ -125,7 +126,8 @@ TEST(exceptions, inside_a_nested_call) {
   const auto element = [&](regroup::index) {
     return static_cast<int>(regroup::reduce(regroup::par, xs, verbs::fragile<true>{where::lift}));
   };
-  EXPECT_THROW((void)regroup::reduce(regroup::par, regroup::generate(200, element), verbs::fragile<true>{}), verbs::refused);
+  EXPECT_THROW((void)regroup::reduce(regroup::par, regroup::generate(200, element), verbs::fragile<true>{}),
+               verbs::refused);
 }
 
 TEST(exceptions, an_accumulator_whose_push_throws_is_as_before_it) {

@@ -84,7 +84,8 @@ TEST(malformed, scans) {
 
 TEST(malformed, offsets) {
   const auto xs = ones(6);
-  const std::vector<std::vector<int>> wrong = {{}, {0}, {6}, {0, 5}, {0, 7}, {1, 6}, {-1, 6}, {0, 4, 3, 6}, {0, 7, 6}, {0, -1, 6}};
+  const std::vector<std::vector<int>> wrong = {{},     {0},     {6},          {0, 5},    {0, 7},
+                                               {1, 6}, {-1, 6}, {0, 4, 3, 6}, {0, 7, 6}, {0, -1, 6}};
   for (const auto& offsets : wrong) {
     auto out = ones(offsets.empty() ? 0 : offsets.size() - 1);
     const auto before = out;
@@ -99,7 +100,8 @@ TEST(malformed, offsets) {
   auto two = ones(2);
   expect_sentence<regroup::shape_error>([&] { regroup::reduce_segments(seq, xs, std::vector<int>{0, 6}, two, sum{}); });
   const std::vector<int> no_elements;
-  expect_sentence<regroup::offsets_error>([&] { regroup::reduce_segments(seq, no_elements, std::vector<int>{}, two, sum{}); });
+  expect_sentence<regroup::offsets_error>(
+      [&] { regroup::reduce_segments(seq, no_elements, std::vector<int>{}, two, sum{}); });
 }
 
 TEST(malformed, keys) {

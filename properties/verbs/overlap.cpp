@@ -41,13 +41,19 @@ TEST(overlap, a_scan_shifted_by_one) {
 TEST(overlap, the_same_memory_in_another_order) {
   refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}), view(p + 19, {20}, {-1}), sum{}); });
   refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}), view(p, {20}, {2}), sum{}); });
-  refused([](const auto& ex, int* p) { regroup::inclusive_scan_rows(ex, view(p, {4, 4}), view(p, {4, 4}, {1, 4}), sum{}); });
-  refused([](const auto& ex, int* p) { regroup::exclusive_scan_axis(ex, view(p, {4, 4}), 0, view(p, {4, 4}, {1, 4}), sum{}); });
+  refused([](const auto& ex, int* p) {
+    regroup::inclusive_scan_rows(ex, view(p, {4, 4}), view(p, {4, 4}, {1, 4}), sum{});
+  });
+  refused([](const auto& ex, int* p) {
+    regroup::exclusive_scan_axis(ex, view(p, {4, 4}), 0, view(p, {4, 4}, {1, 4}), sum{});
+  });
 }
 
 TEST(overlap, segments_of_a_scan) {
   const std::vector<int> offsets = {0, 5, 20};
-  refused([&](const auto& ex, int* p) { regroup::inclusive_scan_segments(ex, view(p, {20}), offsets, view(p + 3, {20}), sum{}); });
+  refused([&](const auto& ex, int* p) {
+    regroup::inclusive_scan_segments(ex, view(p, {20}), offsets, view(p + 3, {20}), sum{});
+  });
 }
 
 TEST(overlap, results_inside_the_elements) {

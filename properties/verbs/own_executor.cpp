@@ -8,8 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "operators.hpp"
 #include "../order/recorder.hpp"
+#include "operators.hpp"
 #include "regroup/error.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
@@ -77,7 +77,8 @@ void same_bits(const Executor& ex) {
   std::vector<order::word> out(40);
   regroup::reduce_rows(ex, regroup::view<const order::word>(xs.data(), {40, 500}), out, order::hashed<rule::striped>{});
   for (std::int64_t r = 0; r < 40; ++r) {
-    EXPECT_EQ(out[static_cast<std::size_t>(r)], order::expected<rule::striped>({xs.begin() + r * 500, xs.begin() + (r + 1) * 500}));
+    EXPECT_EQ(out[static_cast<std::size_t>(r)],
+              order::expected<rule::striped>({xs.begin() + r * 500, xs.begin() + (r + 1) * 500}));
   }
 }
 

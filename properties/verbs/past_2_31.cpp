@@ -50,7 +50,8 @@ TEST(past_2_31, a_column_of_a_broadcast_view_and_offsets) {
   const std::uint32_t one = 1;
   const std::vector<regroup::index> offsets = {0, 3, n - 1, n};
   std::vector<parity_and_count::state> out(3);
-  regroup::reduce_segments(regroup::par, regroup::view<const std::uint32_t>(&one, {n}, {0}), offsets, out, parity_and_count{});
+  regroup::reduce_segments(regroup::par, regroup::view<const std::uint32_t>(&one, {n}, {0}), offsets, out,
+                           parity_and_count{});
   EXPECT_EQ(out[0].low_count, 3u);
   EXPECT_EQ(out[1].low_count, static_cast<std::uint32_t>(n - 4));
   EXPECT_EQ(out[2].low_count, 1u);
@@ -60,6 +61,7 @@ TEST(past_2_31, rows_beyond) {
   const std::int64_t rows = 3;
   const std::uint32_t one = 1;
   std::vector<parity_and_count::state> out(3);
-  regroup::reduce_rows(regroup::par, regroup::view<const std::uint32_t>(&one, {rows, 10}, {0, 0}), out, parity_and_count{});
+  regroup::reduce_rows(regroup::par, regroup::view<const std::uint32_t>(&one, {rows, 10}, {0, 0}), out,
+                       parity_and_count{});
   EXPECT_EQ(out[2].low_count, 10u);
 }

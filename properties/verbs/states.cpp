@@ -120,8 +120,8 @@ TEST(states, records_with_projections) {
     EXPECT_EQ(ys, (std::vector<double>{1.5, 4, 8}));
     std::vector<std::string> initials(3);
     std::vector<double> totals(3);
-    const auto runs = regroup::reduce_by_key(
-        ex, std::vector<std::string>{"B", "B", "L"}, cities, initials, totals, sum{}, &city::people);
+    const auto runs = regroup::reduce_by_key(ex, std::vector<std::string>{"B", "B", "L"}, cities, initials, totals,
+                                             sum{}, &city::people);
     EXPECT_EQ(runs, 2);
     EXPECT_EQ(initials[1], "L");
     EXPECT_EQ(totals[0], 4);

@@ -90,8 +90,11 @@ weighted weigh(index n, index depth, long double extra, const Score& score, cons
 
 /// Whether check_laws knows the error of a monoid `M` over elements `X`.
 template <class M, class X>
-concept has_bound = requires(const M& m, std::span<const X> xs) { bound<M>::state(m, xs, index{}); } ||
-                    requires(const M& m, std::span<const X> xs) { m.error_bound(xs, index{}); } || is_exact<M>;
+concept has_bound = requires(const M& m, std::span<const X> xs) {
+  bound<M>::state(m, xs, index{});
+}
+|| requires(const M& m, std::span<const X> xs) { m.error_bound(xs, index{}); }
+|| is_exact<M>;
 
 template <class M, class X>
 errors state_errors(const M& m, std::span<const X> xs, index depth) {
@@ -141,7 +144,8 @@ struct bound<multiplies<T>> {
     }
     const auto n = static_cast<long double>(xs.size());
     if (growth >= detail::greatest<T> || (infinite && decay < detail::eta<T>)) return {detail::unbounded};
-    return {detail::second_order * n * (detail::half_ulp<T> * product + (decay < detail::eta<T> ? detail::eta<T> * growth : 0))};
+    return {detail::second_order * n *
+            (detail::half_ulp<T> * product + (decay < detail::eta<T> ? detail::eta<T> * growth : 0))};
   }
   template <class X>
   static errors answer(const multiplies<T>& m, std::span<const X> xs, index depth) {
@@ -258,8 +262,9 @@ struct bound<log_sum_exp<Real>> {
     if (!std::isfinite(highest)) return {0};
     const long double u = detail::half_ulp<Real>;
     const long double log_s = std::fabs(std::log(s));
-    return {detail::second_order * (state(m, xs, depth)[1] / s + static_cast<long double>(math::log_error<Real>) * u * log_s +
-                                    u * std::fabs(highest + std::log(s)))};
+    return {detail::second_order *
+            (state(m, xs, depth)[1] / s + static_cast<long double>(math::log_error<Real>) * u * log_s +
+             u * std::fabs(highest + std::log(s)))};
   }
 };
 
@@ -290,7 +295,8 @@ struct bound<softmax_mean<Real, Vector>> {
         sizes += detail::finite_size(v);
         infinite = infinite || std::isinf(v);
       }
-      const bool any = sizes >= detail::greatest<Real> || (infinite && l.widest > -static_cast<long double>(math::exp_lowest<Real>) / 2);
+      const bool any = sizes >= detail::greatest<Real> ||
+                       (infinite && l.widest > -static_cast<long double>(math::exp_lowest<Real>) / 2);
       found.push_back(any ? detail::unbounded
                           : weigh(xs, depth, k).error +
                                 detail::eta<Real> * (n + static_cast<long double>(depth) * sizes));
@@ -304,8 +310,8 @@ struct bound<softmax_mean<Real, Vector>> {
     const long double relative = l > 0 ? found[1] / l : 0;
     for (std::size_t k = 2; k < found.size(); ++k) {
       const long double o = l > 0 ? weigh(xs, depth, static_cast<index>(k) - 2).sum / l : 0;
-      found[k - 2] = detail::second_order * (l > 0 ? found[k] / l : 0) + o * (relative + detail::half_ulp<Real>) * detail::second_order +
-                     detail::eta<Real>;
+      found[k - 2] = detail::second_order * (l > 0 ? found[k] / l : 0) +
+                     o * (relative + detail::half_ulp<Real>)*detail::second_order + detail::eta<Real>;
     }
     found.resize(found.size() - 2);
     return found;
@@ -351,9 +357,8 @@ struct bound<affine<T>> {
 template <class... Monoids>
 struct bound<fanout<Monoids...>> {
   template <class X>
-      requires(has_bound<Monoids, X> && ...)
-  static errors state(const fanout<Monoids...>& m, std::span<const X> xs,
-                                                           index depth) {
+  requires(has_bound<Monoids, X>&&...) static errors
+      state(const fanout<Monoids...>& m, std::span<const X> xs, index depth) {
     errors found;
     std::apply(
         [&](const auto&... member) {

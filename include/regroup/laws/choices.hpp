@@ -37,7 +37,19 @@ constexpr std::uint64_t mix(std::uint64_t x) {
 /// A word says what kind of value it stands for in its lowest 4 bits, and which one above. 0 is the simplest of all;
 /// what is past the last kind is small as well.
 enum class kind : std::uint64_t {
-  small, halves, dyadic, plain, hundreds, wide, near, huge, tiny, minus_zero, special, ulps, plain_too
+  small,
+  halves,
+  dyadic,
+  plain,
+  hundreds,
+  wide,
+  near,
+  huge,
+  tiny,
+  minus_zero,
+  special,
+  ulps,
+  plain_too
 };
 
 /// The choices of one element. A generator is any callable from `choices&` to the element.
@@ -164,7 +176,8 @@ struct arbitrary {
       return from.integer<X>();
     } else if constexpr (std::same_as<X, std::string>) {
       std::string text;
-      for (std::uint64_t n = (from.word() >> 4) % 4; n > 0; --n) text += static_cast<char>('a' + (from.word() >> 4) % 3);
+      for (std::uint64_t n = (from.word() >> 4) % 4; n > 0; --n)
+        text += static_cast<char>('a' + (from.word() >> 4) % 3);
       return text;
     } else if constexpr (requires(X x) { x.resize(1); }) {
       X x;

@@ -153,8 +153,8 @@ class collector {
 struct verdict {
   bool holds = true;
   bool excused = false;
-  long double ratio = 0;       ///< difference / bound, the worst
-  std::size_t equation = 0;    ///< the one that falls
+  long double ratio = 0;     ///< difference / bound, the worst
+  std::size_t equation = 0;  ///< the one that falls
   long double difference = 0;
   long double allowed = 0;
   bool bitwise = false;

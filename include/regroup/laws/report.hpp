@@ -18,9 +18,9 @@ struct finding {
   enum class outcome { holds, note, falls };
   std::string law;
   outcome result = outcome::holds;
-  int cases = 0;          ///< tried
-  int excused = 0;        ///< of them, cases in which numbers overflowed, so nothing can be asked
-  double worst = 0;       ///< the largest difference, in units of its bound
+  int cases = 0;                ///< tried
+  int excused = 0;              ///< of them, cases in which numbers overflowed, so nothing can be asked
+  double worst = 0;             ///< the largest difference, in units of its bound
   std::size_t elements = 0;     ///< of the counterexample
   std::string counterexample;   ///< its elements, cut where the law cuts them
   std::string left_name, left;  ///< the two sides

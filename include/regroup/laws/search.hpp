@@ -30,16 +30,16 @@ struct trial {
 struct search_settings {
   std::uint64_t seed = 1;
   int cases = 200;
-  int words = 1;              ///< words to an element
-  int most_elements = 24;     ///< to a case
-  int least_elements = 0;     ///< to a case
-  bool extend = false;        ///< a shrink may add words: rapidcheck's own generators
+  int words = 1;           ///< words to an element
+  int most_elements = 24;  ///< to a case
+  int least_elements = 0;  ///< to a case
+  bool extend = false;     ///< a shrink may add words: rapidcheck's own generators
 };
 
 /// The words in which most operators trip: 0, 1, -1, -0, the infinities, NaN, the largest, the smallest, nearly 1. Choices
 /// of integers read some of them as their extremes.
-inline constexpr std::uint64_t traps[] = {0,     1 << 4,     2 << 4,     9,          10, 1 << 4 | 10, 2 << 4 | 10,
-                                          7,     1 << 4 | 7, 8,          2 << 4 | 8, 6};
+inline constexpr std::uint64_t traps[] = {0,           1 << 4, 2 << 4,     9, 10,         1 << 4 | 10,
+                                          2 << 4 | 10, 7,      1 << 4 | 7, 8, 2 << 4 | 8, 6};
 
 /// Simpler trials in the order in which to try them: fewer elements, then simpler shapes, then smaller words.
 inline std::vector<trial> shrinks_of(const trial& t, const search_settings& settings) {
@@ -91,8 +91,8 @@ inline std::vector<trial> shrinks_of(const trial& t, const search_settings& sett
 }
 
 struct search_result {
-  int cases = 0;                       ///< that were tried without shrinking
-  std::optional<trial> counterexample; ///< the smallest found
+  int cases = 0;                        ///< that were tried without shrinking
+  std::optional<trial> counterexample;  ///< the smallest found
 };
 
 /// Looks for a trial that does not hold; the same settings give the same trials.

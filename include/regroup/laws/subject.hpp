@@ -26,8 +26,8 @@ namespace regroup::laws {
 /// What a law is evaluated on.
 template <class M, class X>
 struct scene {
-  const M& exact;         ///< the monoid itself
-  const nudged<M>& m;     ///< the same, nudged while errors are estimated
+  const M& exact;      ///< the monoid itself
+  const nudged<M>& m;  ///< the same, nudged while errors are estimated
   std::span<const X> xs;
   std::uint64_t word = 0;
   collector& equal;
@@ -44,7 +44,7 @@ template <class M, class X>
 struct law {
   std::string_view name;
   enum class strength { bitwise, within, declared } asks = strength::bitwise;  ///< declared: within, bitwise if strict
-  int most = 24;         ///< elements to a case
+  int most = 24;                                                               ///< elements to a case
   bool is_long = false;  ///< a few elements repeated to a length about the edges of lanes and tiles
   std::function<void(const scene<M, X>&)> run;
   std::function<cuts(std::size_t, std::uint64_t)> cut;
@@ -72,8 +72,7 @@ class operands {
     s_.equal.depth = s_.n() + 4;
   }
   [[nodiscard]] state_of<M> operator[](std::size_t i) const {
-    return fold(s_.m, leaves_.all().subspan(at_[i], at_[i + 1] - at_[i]),
-                {s_.word < 4 ? 0 : mix(s_.word + i)});
+    return fold(s_.m, leaves_.all().subspan(at_[i], at_[i + 1] - at_[i]), {s_.word < 4 ? 0 : mix(s_.word + i)});
   }
 
  private:
@@ -120,7 +119,9 @@ void algebra(std::vector<law<M, X>>& all) {
     identity_anywhere(s.m, s.lifted().all(), {s.word}, s.equal);
   });
   add("associativity", strength::within, 4, [](const scene& s) {
-    s.equal.names = {{"((a b) c) d", "(a (b c)) d"}, {"((a b) c) d", "(a b) (c d)"}, {"((a b) c) d", "a ((b c) d)"},
+    s.equal.names = {{"((a b) c) d", "(a (b c)) d"},
+                     {"((a b) c) d", "(a b) (c d)"},
+                     {"((a b) c) d", "a ((b c) d)"},
                      {"((a b) c) d", "a (b (c d))"}};
     const operands v(s, 4);
     associativity(s.m, v[0], v[1], v[2], v[3], s.equal);
@@ -186,9 +187,8 @@ state_of<M> folded(const Executor& ex, const M& m, std::span<const X> xs) {
 template <class Executor, class M, class X>
 std::vector<place<state_of<M>>> scanned(const Executor& ex, const M& m, std::span<const X> xs) {
   std::vector<place<state_of<M>>> prefixes(xs.size(), {m.identity()});
-  ex.scan(single{as_source(xs)}, m, scan_kind::inclusive, [&](index, index at, const state_of<M>& s) {
-    prefixes[static_cast<std::size_t>(at)].state = s;
-  });
+  ex.scan(single{as_source(xs)}, m, scan_kind::inclusive,
+          [&](index, index at, const state_of<M>& s) { prefixes[static_cast<std::size_t>(at)].state = s; });
   return prefixes;
 }
 
@@ -223,7 +223,8 @@ void executors(std::vector<law<M, X>>& all) {
     const auto expected = folded(seq, s.exact, s.xs);
     const auto push_from = [&](auto& acc, std::size_t first, std::size_t last, std::uint64_t word) {
       for (std::size_t i = 0; first < last; ++i) {
-        const auto size = std::min<std::size_t>(last - first, static_cast<std::size_t>(mix(word + i) % (last - first + 1)) + 1);
+        const auto size =
+            std::min<std::size_t>(last - first, static_cast<std::size_t>(mix(word + i) % (last - first + 1)) + 1);
         acc.push(s.xs.subspan(first, size));
         first += size;
       }
