@@ -94,8 +94,7 @@ void prefill(benchmark::State& state, const Body& body) {
   const auto mask = causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
   for (auto _ : state) body(in, mask, causal);
   const double flops = 4.0 * 8 * static_cast<double>(n * n * d) / (causal ? 2 : 1);
-  state.counters["GFLOP/s"] =
-      benchmark::Counter(flops / 1e9, benchmark::Counter::kIsIterationInvariantRate);
+  state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, benchmark::Counter::kIsIterationInvariantRate);
 }
 
 void ours_1_thread(benchmark::State& state) {

@@ -48,8 +48,15 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
 
 template <class T>
 block<T>::block(const block& whole, index lane)
-    : p_(whole.p_), is_careful_(true), batch_(whole.batch_), key_head_(whole.key_head_), count_(1), lanes_(8),
-      heads_(8, whole.head(lane)), queries_(8, whole.query(lane)), seen_(8, whole.seen_[static_cast<std::size_t>(lane)]),
+    : p_(whole.p_),
+      is_careful_(true),
+      batch_(whole.batch_),
+      key_head_(whole.key_head_),
+      count_(1),
+      lanes_(8),
+      heads_(8, whole.head(lane)),
+      queries_(8, whole.query(lane)),
+      seen_(8, whole.seen_[static_cast<std::size_t>(lane)]),
       all_(seen_[0]) {}
 
 template <class T>
@@ -65,7 +72,7 @@ void block<T>::gather_queries() {
   m_.resize(lanes_);
   l_.resize(lanes_);
   factor_.resize(lanes_);
-  for (index lane = 0; lane < count_; ++lane) {
+  for (index lane = 0; p_.d > 0 && lane < count_; ++lane) {
     const T* const from = &p_.q(batch_, head(lane), query(lane), index{0});
     for (index c = 0; c < p_.d; ++c) q_.data()[c * lanes_ + lane] = widen(from[c * p_.q.stride(3)]);
   }
@@ -109,15 +116,21 @@ void block<T>::score(index first, index last) {
   const index lanes = lanes_;
   Real* const s = s_.data();
   std::fill(s, s + n * lanes, Real{});
+  const Real* k = nullptr;
+  index row_step = p_.d, step = 1;
   if constexpr (std::same_as<T, Real>) {
-    if (is_regular(first, last)) {
-      tiles::multiply_add({row(p_.k, first), p_.k.stride(2), p_.k.stride(3), q_.data(), lanes, s, lanes, n, lanes, p_.d});
+    if (p_.d > 0 && is_regular(first, last)) {
+      k = row(p_.k, first);
+      row_step = p_.k.stride(2);
+      step = p_.k.stride(3);
     }
   }
-  if (!is_regular(first, last)) {
+  if (k == nullptr && p_.d > 0) {
     copy_rows(p_.k, first, last, k_);
-    tiles::multiply_add(tiles::products<Real>{k_.data(), p_.d, 1, q_.data(), lanes, s, lanes, n, lanes, p_.d});
+    k = k_.data();
   }
+  if (p_.d > 0)
+    tiles::multiply_add(tiles::products<Real>{k, row_step, step, q_.data(), lanes, s, lanes, n, lanes, p_.d});
   host::dispatch([s, scale = p_.scale, count = n * lanes] {
     for (index i = 0; i < count; ++i) s[i] *= scale;
   });
@@ -188,7 +201,7 @@ void block<T>::tile(index first, index last, fragment<Real>& f) {
   const Real* v = nullptr;
   index v_step = dv;
   if constexpr (std::same_as<T, Real>) {
-    if (is_regular(first, last) && !is_careful_ && (p_.v.stride(3) == 1 || dv == 1)) {
+    if (dv > 0 && is_regular(first, last) && !is_careful_ && (p_.v.stride(3) == 1 || dv == 1)) {
       v = row(p_.v, first);
       v_step = p_.v.stride(2);
     }

@@ -34,8 +34,8 @@ void check_keys(const attention_source<T>& keys, const view<const T>& q) {
   const std::string kind = keys.is_paged ? "a page pool (pages, key heads, page size, d)"
                                          : "keys and values of the queries' rank, (..., key heads, keys, d)";
   for (const view<const T>* x : {&keys.k, &keys.v}) {
-    require(x->rank() == rank, "attention needs " + kind + ", rank " + std::to_string(rank) + "; got shape " +
-                                   to_string(x->extents()));
+    require(x->rank() == rank,
+            "attention needs " + kind + ", rank " + std::to_string(rank) + "; got shape " + to_string(x->extents()));
   }
   for (int a = 0; a + 1 < rank; ++a) {
     require(keys.k.extent(a) == keys.v.extent(a), "keys and values differ in their last extent at most; got keys " +
@@ -88,8 +88,8 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
   for (index b = 0; b < extents.batches; ++b) {
     const index length = extents.lengths[static_cast<std::size_t>(b)];
     if (length < 0 || length > extents.keys) {
-      throw_argument("a key length must be from 0 to the number of keys, " + std::to_string(extents.keys) +
-                     "; batch " + std::to_string(b) + " has " + std::to_string(length));
+      throw_argument("a key length must be from 0 to the number of keys, " + std::to_string(extents.keys) + "; batch " +
+                     std::to_string(b) + " has " + std::to_string(length));
     }
     for (index page = 0; source.is_paged && page * page_size < length; ++page) {
       const index at = source.table[static_cast<std::size_t>(b * source.pages + page)];

@@ -15,8 +15,9 @@ attention_state<Real>::attention_state(const view<const Real>& m, const view<con
   shape full = m.extents();
   full.push_back(dv_);
   if (!(l.extents() == m.extents() && o.extents() == full)) {
-    throw_shape("an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got " +
-                to_string(m.extents()) + ", " + to_string(l.extents()) + " and " + to_string(o.extents()));
+    throw_shape(
+        "an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got " +
+        to_string(m.extents()) + ", " + to_string(l.extents()) + " and " + to_string(o.extents()));
   }
   const auto copy = [](const view<const Real>& from, std::vector<Real>& to) {
     for (index i = 0; i < from.size(); ++i) {
@@ -36,8 +37,8 @@ void attention_state<Real>::merge(const attention_state& other) {
     return;
   }
   if (!(outer_ == other.outer_ && dv_ == other.dv_)) {
-    throw_shape("attention states merge where they hold the same queries; got o of " + to_string(o().extents()) + " and " +
-                to_string(other.o().extents()));
+    throw_shape("attention states merge where they hold the same queries; got o of " + to_string(o().extents()) +
+                " and " + to_string(other.o().extents()));
   }
   const attention_state copy_of_itself = this == &other ? other : attention_state();
   const auto& from = this == &other ? copy_of_itself.states_ : other.states_;
@@ -64,7 +65,8 @@ attention_state<Real> attention_state<Real>::load(std::span<const std::byte> byt
   using streams::reader;
   reader from(bytes);
   reader::require(from.take<std::uint64_t>() == magic, "these bytes are not a saved attention state");
-  reader::require(from.take<std::uint32_t>() == order_version, "this attention state was saved under another order version");
+  reader::require(from.take<std::uint32_t>() == order_version,
+                  "this attention state was saved under another order version");
   reader::require(from.take<std::uint32_t>() == sizeof(Real), "this attention state was saved with another real type");
   const shape outer(from.take_all<index>());
   const auto dv = from.take<index>();
@@ -76,7 +78,8 @@ attention_state<Real> attention_state<Real>::load(std::span<const std::byte> byt
   result.states_.m = from.take_all<Real>();
   result.states_.l = from.take_all<Real>();
   result.states_.o = from.take_all<Real>();
-  reader::require(from.left() == 0 && static_cast<index>(result.states_.m.size()) == view<Real>(nullptr, outer).size() &&
+  reader::require(from.left() == 0 &&
+                      static_cast<index>(result.states_.m.size()) == view<Real>(nullptr, outer).size() &&
                       result.states_.l.size() == result.states_.m.size() &&
                       result.states_.o.size() == result.states_.m.size() * static_cast<std::size_t>(dv),
                   "a saved attention state's arrays do not fit its extents");

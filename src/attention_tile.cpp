@@ -24,10 +24,13 @@ template <class Real>
 void dispatched(const products<Real>& p) {
   switch (host::current_target()) {
 #if defined(__x86_64__)
-    case host::target::x86_64_v4: return multiply_add_v4(p);
-    case host::target::x86_64_v3: return multiply_add_v3(p);
+    case host::target::x86_64_v4:
+      return multiply_add_v4(p);
+    case host::target::x86_64_v3:
+      return multiply_add_v3(p);
 #endif
-    default: return multiply_add_anywhere(p);
+    default:
+      return multiply_add_anywhere(p);
   }
 }
 

@@ -52,7 +52,8 @@ inline void block(const products<Real>& p, std::int64_t row, std::int64_t lane) 
       ((acc[I] = Pack::fma(Pack::all(a[I / V * a_row]), Pack::load(b + I % V * Pack::width), acc[I])), ...);
     }
     (acc[I].store(to + I / V * p.acc_row + I % V * Pack::width), ...);
-  }(std::make_integer_sequence<int, R * V>{});
+  }
+  (std::make_integer_sequence<int, R * V>{});
 }
 
 /// All rows of V packs of lanes, R at a time.

@@ -16,7 +16,10 @@ using regroup::par;
 using regroup::view;
 
 template <class T>
-constexpr double output_u = std::same_as<T, double> ? 0x1p-53 : std::same_as<T, float> ? 0x1p-24 : std::same_as<T, regroup::float16> ? 0x1p-11 : 0x1p-8;
+constexpr double output_u = std::same_as<T, double>             ? 0x1p-53
+                            : std::same_as<T, float>            ? 0x1p-24
+                            : std::same_as<T, regroup::float16> ? 0x1p-11
+                                                                : 0x1p-8;
 template <class T>
 constexpr double accumulation_u = std::same_as<T, double> ? 0x1p-53 : 0x1p-24;
 
@@ -36,7 +39,8 @@ struct layer {
 /// Against the stored float64 results; of the causal ones logsumexp is stored, and the output is as defined in long double.
 void meet_the_real_reference(bool is_causal, const cases::answer<float>& got, const layer& in) {
   const auto out = properties::example_data<double>("minilm/layer0_out.npy");
-  const auto lse = properties::example_data<double>(is_causal ? "minilm/layer0_lse_causal.npy" : "minilm/layer0_lse.npy");
+  const auto lse =
+      properties::example_data<double>(is_causal ? "minilm/layer0_lse_causal.npy" : "minilm/layer0_lse.npy");
   cases::worst_ratio worst;
   double worst_error = 0;
   for (index h = 0; h < in.heads; ++h) {
@@ -59,7 +63,8 @@ void meet_the_real_reference(bool is_causal, const cases::answer<float>& got, co
       worst.add(e, got.out.values.data() + row * in.d, got.lse.values[static_cast<std::size_t>(row)]);
     }
   }
-  std::cout << (is_causal ? "causal: " : "full: ") << "worst error " << worst_error << ", " << worst.ratio << " of its bound\n";
+  std::cout << (is_causal ? "causal: " : "full: ") << "worst error " << worst_error << ", " << worst.ratio
+            << " of its bound\n";
   EXPECT_LE(worst.ratio, 1);
 }
 
@@ -74,14 +79,16 @@ TYPED_TEST(attention_bounds, random_problems) {
     index heads, key_heads, queries, keys, d, dv;
     double width;
   };
-  for (const extents& s : {extents{2, 1, 5, 300, 8, 5, 1}, {1, 1, 3, 2500, 16, 4, 3}, {3, 3, 2, 70, 40, 6, 2}, {1, 1, 4, 1, 3, 2, 1}}) {
+  for (const extents& s :
+       {extents{2, 1, 5, 300, 8, 5, 1}, {1, 1, 3, 2500, 16, 4, 3}, {3, 3, 2, 70, 40, 6, 2}, {1, 1, 4, 1, 3, 2, 1}}) {
     for (const bool is_causal : {false, true}) {
       const auto q = cases::normal<T>({s.heads, s.queries, s.d}, ++seed, s.width);
       const auto k = cases::normal<T>({s.key_heads, s.keys, s.d}, ++seed, s.width);
       const auto v = cases::normal<T>({s.key_heads, s.keys, s.dv}, ++seed);
       const auto bias = cases::normal<float>({s.queries, s.keys}, ++seed);
       const regroup::attention_mask mask =
-          is_causal ? regroup::attention_mask(regroup::causal{} & regroup::additive(bias.view())) : regroup::attention_mask();
+          is_causal ? regroup::attention_mask(regroup::causal{} & regroup::additive(bias.view()))
+                    : regroup::attention_mask();
       const auto got = cases::attend<T, T>(par, q.view(), dense(k.view(), v.view()), {.scale = 0.3, .mask = mask});
       auto baseline = got;
       regroup::materialised_attention(par, q.view(), dense(k.view(), v.view()), baseline.out.view(),
@@ -97,14 +104,15 @@ TYPED_TEST(attention_bounds, random_problems) {
             key.magnitude += std::abs(key.score);
             return true;
           };
-          const auto e = cases::define(cases::keys_of(q.view()[h][i], k.view()[kh], v.view()[kh], scale, see), s.d, s.dv,
-                                       accumulation_u<T>, output_u<T>);
+          const auto e = cases::define(cases::keys_of(q.view()[h][i], k.view()[kh], v.view()[kh], scale, see), s.d,
+                                       s.dv, accumulation_u<T>, output_u<T>);
           const index row = h * s.queries + i;
           worst.add(e, got.out.values.data() + row * s.dv, got.lse.values[static_cast<std::size_t>(row)]);
           // one chain over all keys: deeper than a leaf
           const auto flat = cases::define(cases::keys_of(q.view()[h][i], k.view()[kh], v.view()[kh], scale, see), s.d,
                                           s.dv, accumulation_u<T>, output_u<T>, static_cast<double>(s.keys));
-          worst_of_baseline.add(flat, baseline.out.values.data() + row * s.dv, baseline.lse.values[static_cast<std::size_t>(row)]);
+          worst_of_baseline.add(flat, baseline.out.values.data() + row * s.dv,
+                                baseline.lse.values[static_cast<std::size_t>(row)]);
         }
       }
     }
@@ -118,7 +126,8 @@ TEST(attention_real_data, meets_the_float64_reference) {
   const layer in;
   for (const bool is_causal : {false, true}) {
     const auto mask = is_causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
-    meet_the_real_reference(is_causal, cases::attend<float>(par, in.seen(in.q), dense(in.seen(in.k), in.seen(in.v)), {.mask = mask}), in);
+    meet_the_real_reference(
+        is_causal, cases::attend<float>(par, in.seen(in.q), dense(in.seen(in.k), in.seen(in.v)), {.mask = mask}), in);
   }
 }
 
@@ -127,7 +136,9 @@ TEST(attention_values, linear_in_v_and_inside_its_columns) {
   const auto a = cases::normal<double>({200, 4}, 3), b = cases::normal<double>({200, 4}, 4);
   auto both = a;
   for (std::size_t i = 0; i < both.values.size(); ++i) both.values[i] = 2 * a.values[i] + b.values[i];
-  const auto of = [&](const tensor<double>& v) { return cases::attend<double>(par, q.view(), dense(k.view(), v.view())).out; };
+  const auto of = [&](const tensor<double>& v) {
+    return cases::attend<double>(par, q.view(), dense(k.view(), v.view())).out;
+  };
   const auto of_a = of(a), of_b = of(b), of_both = of(both);
   for (index i = 0; i < 3; ++i) {
     for (index c = 0; c < 4; ++c) {

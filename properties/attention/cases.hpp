@@ -24,7 +24,8 @@ struct tensor {
   std::vector<T> values;
 
   tensor() = default;
-  explicit tensor(const regroup::shape& e) : extents(e), values(static_cast<std::size_t>(regroup::view<T>(nullptr, e).size())) {}
+  explicit tensor(const regroup::shape& e)
+      : extents(e), values(static_cast<std::size_t>(regroup::view<T>(nullptr, e).size())) {}
   operator regroup::view<T>() { return {values.data(), extents}; }
   regroup::view<T> view() { return {values.data(), extents}; }
   [[nodiscard]] regroup::view<const T> view() const { return {values.data(), extents}; }

@@ -29,22 +29,23 @@ void refused(const F& f) {
 }
 
 template <class Error = regroup::shape_error>
-void refused(const shape& q, const shape& k, const shape& v, const shape& o, const regroup::attention_options& options = {}) {
+void refused(const shape& q, const shape& k, const shape& v, const shape& o,
+             const regroup::attention_options& options = {}) {
   refused<Error>([&] { regroup::attention(par, in(q), dense(in(k), in(v)), out(o), options); });
 }
 
 TEST(attention_misuse, shapes) {
   refused({4}, {5, 4}, {5, 3}, {3});
   refused({1, 1, 1, 2, 4}, {1, 1, 1, 5, 4}, {1, 1, 1, 5, 3}, {1, 1, 1, 2, 3});
-  refused({2, 4}, {1, 5, 4}, {1, 5, 3}, {2, 3});             // ranks
+  refused({2, 4}, {1, 5, 4}, {1, 5, 3}, {2, 3});  // ranks
   refused({2, 4}, {5, 4}, {1, 5, 3}, {2, 3});
-  refused({2, 4}, {5, 6}, {5, 3}, {2, 3});                   // d
-  refused({2, 4}, {5, 4}, {6, 3}, {2, 3});                   // number of keys
-  refused({3, 2, 4}, {2, 5, 4}, {2, 5, 3}, {3, 2, 3});       // 3 heads on 2 key heads
+  refused({2, 4}, {5, 6}, {5, 3}, {2, 3});              // d
+  refused({2, 4}, {5, 4}, {6, 3}, {2, 3});              // number of keys
+  refused({3, 2, 4}, {2, 5, 4}, {2, 5, 3}, {3, 2, 3});  // 3 heads on 2 key heads
   refused({3, 2, 4}, {0, 5, 4}, {0, 5, 3}, {3, 2, 3});
   refused({2, 2, 4}, {2, 5, 4}, {1, 5, 3}, {2, 2, 3});
   refused({2, 1, 2, 4}, {3, 1, 5, 4}, {3, 1, 5, 3}, {2, 1, 2, 3});  // batches
-  refused({2, 4}, {5, 4}, {5, 3}, {2, 4});                   // output
+  refused({2, 4}, {5, 4}, {5, 3}, {2, 4});                          // output
   refused({2, 4}, {5, 4}, {5, 3}, {2, 3, 1});
   refused({2, 4}, {5, 4}, {5, 3}, {3, 2});
 }
@@ -53,7 +54,8 @@ TEST(attention_misuse, masks) {
   const std::vector<float> bias(100, 0.0f);
   for (const shape& s : {shape{3}, {5, 2}, {2, 5, 1}, {1, 2, 5}, {2, 6}}) {
     refused({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.mask = regroup::additive(view<const float>(bias.data(), s))});
-    refused({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.mask = regroup::causal{} & regroup::boolean(view<const float>(bias.data(), s))});
+    refused({2, 4}, {5, 4}, {5, 3}, {2, 3},
+            {.mask = regroup::causal{} & regroup::boolean(view<const float>(bias.data(), s))});
   }
 }
 
@@ -87,7 +89,9 @@ TEST(attention_misuse, overlaps) {
 
 TEST(attention_misuse, lengths_and_pages) {
   const auto lengths = [](const std::vector<int>& n) {
-    return [n] { regroup::attention(par, in({2, 1, 2, 4}), dense(in({2, 1, 5, 4}), in({2, 1, 5, 3}), n), out({2, 1, 2, 3})); };
+    return [n] {
+      regroup::attention(par, in({2, 1, 2, 4}), dense(in({2, 1, 5, 4}), in({2, 1, 5, 3}), n), out({2, 1, 2, 3}));
+    };
   };
   refused<regroup::shape_error>(lengths({5}));
   refused<regroup::shape_error>(lengths({5, 5, 5}));
@@ -95,7 +99,8 @@ TEST(attention_misuse, lengths_and_pages) {
   refused<regroup::argument_error>(lengths({-1, 5}));
   const auto pages = [](const std::vector<int>& table, const shape& s, const std::vector<index>& n) {
     return [=] {
-      regroup::attention(par, in({2, 1, 2, 4}), regroup::paged(in({3, 1, 4, 4}), in({3, 1, 4, 3}), view<const int>(table.data(), s), n),
+      regroup::attention(par, in({2, 1, 2, 4}),
+                         regroup::paged(in({3, 1, 4, 4}), in({3, 1, 4, 3}), view<const int>(table.data(), s), n),
                          out({2, 1, 2, 3}));
     };
   };
@@ -106,12 +111,15 @@ TEST(attention_misuse, lengths_and_pages) {
   refused<regroup::shape_error>(pages({0, 1, 2, 0}, {4}, {8, 1}));
   refused<regroup::shape_error>([] {
     const std::vector<int> table = {0};
-    regroup::attention(par, in({2, 4}), regroup::paged(in({3, 4, 4}), in({3, 4, 3}), view<const int>(table.data(), {1, 1})), out({2, 3}));
+    regroup::attention(par, in({2, 4}),
+                       regroup::paged(in({3, 4, 4}), in({3, 4, 3}), view<const int>(table.data(), {1, 1})),
+                       out({2, 3}));
   });
   refused<regroup::argument_error>([] {
     const std::vector<int> table = {0};
-    regroup::materialised_attention(par, in({2, 4}), regroup::paged(in({3, 1, 4, 4}), in({3, 1, 4, 3}), view<const int>(table.data(), {1, 1})),
-                                    out({2, 3}));
+    regroup::materialised_attention(
+        par, in({2, 4}), regroup::paged(in({3, 1, 4, 4}), in({3, 1, 4, 3}), view<const int>(table.data(), {1, 1})),
+        out({2, 3}));
   });
 }
 
@@ -131,7 +139,8 @@ TEST(attention_misuse, what_an_exception_in_a_mask_does) {
     if (query == 3) throw trouble{};
     return score;
   };
-  EXPECT_THROW(regroup::attention(par, in({40, 4}), dense(in({70, 4}), in({70, 3})), out({40, 3}), {.mask = mask}), trouble);
+  EXPECT_THROW(regroup::attention(par, in({40, 4}), dense(in({70, 4}), in({70, 3})), out({40, 3}), {.mask = mask}),
+               trouble);
   std::fill(results.begin(), results.end(), 7.0f);
 }
 

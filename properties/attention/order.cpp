@@ -73,12 +73,14 @@ struct shapes {
 };
 
 template <class Masked>
-void compare(const shapes& s, const regroup::attention_mask& mask, const Masked& masked, unsigned seed, double width = 1) {
+void compare(const shapes& s, const regroup::attention_mask& mask, const Masked& masked, unsigned seed,
+             double width = 1) {
   const auto q = cases::normal<float>({s.heads, s.queries, s.d}, seed, width);
   const auto k = cases::normal<float>({s.key_heads, s.keys, s.d}, seed + 1, width);
   const auto v = cases::normal<float>({s.key_heads, s.keys, s.dv}, seed + 2);
   const auto got = cases::attend<float>(regroup::par, q.view(), regroup::dense(k.view(), v.view()), {.mask = mask});
-  const auto state = regroup::attention_state(regroup::seq, q.view(), regroup::dense(k.view(), v.view()), {.mask = mask});
+  const auto state =
+      regroup::attention_state(regroup::seq, q.view(), regroup::dense(k.view(), v.view()), {.mask = mask});
   const auto scale = static_cast<float>(1 / std::sqrt(static_cast<double>(s.d)));
   for (index h = 0; h < s.heads; ++h) {
     for (index i = 0; i < s.queries; ++i) {
@@ -115,7 +117,8 @@ TEST(attention_order, queries_around_the_width_of_a_block) {
 }
 TEST(attention_order, extents_of_heads_and_values) {
   unsigned seed = 200;
-  for (const index d : {1, 2, 3, 8, 15, 16, 17, 33, 64}) compare({1, 1, 5, 100, d, 1 + d / 2}, regroup::no_mask{}, everything, seed += 3);
+  for (const index d : {1, 2, 3, 8, 15, 16, 17, 33, 64})
+    compare({1, 1, 5, 100, d, 1 + d / 2}, regroup::no_mask{}, everything, seed += 3);
   for (const index dv : {1, 4, 7, 8, 9, 16, 23, 40, 64, 65, 128, 130}) {
     compare({1, 1, 5, 100, 6, dv}, regroup::no_mask{}, everything, seed += 3);
   }
@@ -124,31 +127,39 @@ TEST(attention_order, scores_that_spread_so_that_maxima_grow) {
   compare({2, 2, 40, 2500, 16, 6}, regroup::no_mask{}, everything, 300, 4);
 }
 TEST(attention_order, causal) {
-  compare({2, 1, 70, 1100, 8, 5}, regroup::causal{},
-          [](float s, index, index i, index j) { return j <= i + 1100 - 70 ? s : minus_infinity; }, 400);
-  compare({2, 2, 70, 50, 8, 5}, regroup::causal{},  // the first queries see nothing
-          [](float s, index, index i, index j) { return j <= i + 50 - 70 ? s : minus_infinity; }, 410);
-  compare({2, 1, 70, 1100, 8, 5}, regroup::causal{.corner = regroup::top_left},
-          [](float s, index, index i, index j) { return j <= i ? s : minus_infinity; }, 420);
+  compare(
+      {2, 1, 70, 1100, 8, 5}, regroup::causal{},
+      [](float s, index, index i, index j) { return j <= i + 1100 - 70 ? s : minus_infinity; }, 400);
+  compare(
+      {2, 2, 70, 50, 8, 5}, regroup::causal{},  // the first queries see nothing
+      [](float s, index, index i, index j) { return j <= i + 50 - 70 ? s : minus_infinity; }, 410);
+  compare(
+      {2, 1, 70, 1100, 8, 5}, regroup::causal{.corner = regroup::top_left},
+      [](float s, index, index i, index j) { return j <= i ? s : minus_infinity; }, 420);
 }
 TEST(attention_order, masks_hide_whole_tiles_and_leaves) {
   std::vector<char> seen(2300, 0);
   for (std::size_t j = 0; j < seen.size(); ++j) seen[j] = j % 5 == 0 && j / 128 % 2 == 0 && j / 1024 != 1;
-  compare({2, 2, 9, 2300, 8, 5}, regroup::boolean(view<const char>(seen)),
-          [&](float s, index, index, index j) { return seen[static_cast<std::size_t>(j)] ? s : minus_infinity; }, 500);
+  compare(
+      {2, 2, 9, 2300, 8, 5}, regroup::boolean(view<const char>(seen)),
+      [&](float s, index, index, index j) { return seen[static_cast<std::size_t>(j)] ? s : minus_infinity; }, 500);
   const auto bias = cases::normal<float>({2, 9, 1}, 3, 5);
-  compare({2, 2, 9, 1300, 8, 5}, regroup::causal{} & regroup::additive(bias.view()) & regroup::boolean(view<const char>(seen.data(), {1300})),
-          [&](float s, index h, index i, index j) {
-            const bool visible = j <= i + 1300 - 9 && seen[static_cast<std::size_t>(j)];
-            return visible ? s + bias.view()(h, i, 0) : minus_infinity;
-          }, 510);
+  compare(
+      {2, 2, 9, 1300, 8, 5},
+      regroup::causal{} & regroup::additive(bias.view()) & regroup::boolean(view<const char>(seen.data(), {1300})),
+      [&](float s, index h, index i, index j) {
+        const bool visible = j <= i + 1300 - 9 && seen[static_cast<std::size_t>(j)];
+        return visible ? s + bias.view()(h, i, 0) : minus_infinity;
+      },
+      510);
 }
 TEST(attention_order, an_object_of_the_users) {
-  compare({2, 2, 9, 300, 8, 5},
-          [](auto score, index, index head, index query, index key) {
-            return (key + query) % 3 == head ? score : regroup::hidden;
-          },
-          [](float s, index h, index i, index j) { return (j + i) % 3 == h ? s : minus_infinity; }, 600);
+  compare(
+      {2, 2, 9, 300, 8, 5},
+      [](auto score, index, index head, index query, index key) {
+        return (key + query) % 3 == head ? score : regroup::hidden;
+      },
+      [](float s, index h, index i, index j) { return (j + i) % 3 == h ? s : minus_infinity; }, 600);
 }
 
 }  // namespace

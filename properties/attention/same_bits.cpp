@@ -47,7 +47,8 @@ struct rearranged {
     memory.resize(static_cast<std::size_t>(step));
     seen = {memory.data(), x.extents(), strides};
     for (index i = 0; i < x.size(); ++i) {
-      seen.data()[regroup::offset_of(i, seen.extents(), strides)] = x.data()[regroup::offset_of(i, x.extents(), x.strides())];
+      seen.data()[regroup::offset_of(i, seen.extents(), strides)] =
+          x.data()[regroup::offset_of(i, x.extents(), x.strides())];
     }
   }
   [[nodiscard]] view<const T> view_of() const { return seen; }
@@ -58,7 +59,8 @@ TYPED_TEST_SUITE(same_bits_of, types);
 TYPED_TEST(same_bits_of, any_threads) {
   const auto once = attend<TypeParam>(seq, this->q, dense(this->k, this->v), {.mask = causal{}});
   for (const int threads : {1, 2, 3, 7}) {
-    EXPECT_TRUE(same_bits(once, attend<TypeParam>(par.with_threads(threads), this->q, dense(this->k, this->v), {.mask = causal{}})));
+    EXPECT_TRUE(same_bits(
+        once, attend<TypeParam>(par.with_threads(threads), this->q, dense(this->k, this->v), {.mask = causal{}})));
   }
 }
 
@@ -68,9 +70,11 @@ TYPED_TEST(same_bits_of, decode_chunks_and_prefill) {
     for (index first = chunk == 1 ? 60 : 0; first < queries; first += chunk) {
       const index last = std::min(first + chunk, queries);
       const index known = keys - queries + last;  // the cache holds the keys up to the chunk's end
-      const auto part = attend<TypeParam>(par, slice(this->q, 2, first, last), dense(slice(this->k, 2, 0, known), slice(this->v, 2, 0, known)),
-                                          {.mask = causal{}});
-      ASSERT_TRUE(same_bits<TypeParam>(part.out.view(), slice(prefill.out.view(), 2, first, last))) << chunk << " " << first;
+      const auto part =
+          attend<TypeParam>(par, slice(this->q, 2, first, last),
+                            dense(slice(this->k, 2, 0, known), slice(this->v, 2, 0, known)), {.mask = causal{}});
+      ASSERT_TRUE(same_bits<TypeParam>(part.out.view(), slice(prefill.out.view(), 2, first, last)))
+          << chunk << " " << first;
       ASSERT_TRUE(same_bits(part.lse.view(), slice(prefill.lse.view(), 2, first, last))) << chunk << " " << first;
     }
   }
@@ -83,7 +87,8 @@ TYPED_TEST(same_bits_of, alone_or_in_a_batch) {
       const auto head = attend<TypeParam>(seq, this->q[b][h], dense(this->k[b][h / 2], this->v[b][h / 2]));
       EXPECT_TRUE(same_bits<TypeParam>(head.out.view(), all.out.view()[b][h]));
       for (const index i : {0, 31, 69}) {
-        const auto alone = attend<TypeParam>(seq, slice(this->q[b][h], 0, i, i + 1), dense(this->k[b][h / 2], this->v[b][h / 2]));
+        const auto alone =
+            attend<TypeParam>(seq, slice(this->q[b][h], 0, i, i + 1), dense(this->k[b][h / 2], this->v[b][h / 2]));
         EXPECT_TRUE(same_bits<TypeParam>(alone.out.view()[0], all.out.view()[b][h][i]));
         EXPECT_TRUE(same_bits(alone.lse.view(), slice(all.lse.view()[b][h], 0, i, i + 1)));
       }
@@ -148,8 +153,9 @@ TYPED_TEST(same_bits_of, pages_of_any_size_anywhere) {
       }
     }
     const view<const int> table_view(table.data(), {2, pages});
-    EXPECT_TRUE(same_bits(attend<T>(par, this->q, dense(this->k, this->v, lengths), {.mask = causal{}}),
-                          attend<T>(par, this->q, regroup::paged(k_pool.view(), v_pool.view(), table_view, lengths), {.mask = causal{}})))
+    EXPECT_TRUE(same_bits(
+        attend<T>(par, this->q, dense(this->k, this->v, lengths), {.mask = causal{}}),
+        attend<T>(par, this->q, regroup::paged(k_pool.view(), v_pool.view(), table_view, lengths), {.mask = causal{}})))
         << size;
   }
 }
@@ -160,7 +166,8 @@ TYPED_TEST(same_bits_of, lengths_are_as_shorter_arrays) {
   const auto both = attend<T>(par, this->q, dense(this->k, this->v, lengths), {.mask = causal{}});
   for (const index b : {0, 1}) {
     const index n = lengths[static_cast<std::size_t>(b)];
-    const auto one = attend<T>(par, this->q[b], dense(slice(this->k[b], 1, 0, n), slice(this->v[b], 1, 0, n)), {.mask = causal{}});
+    const auto one =
+        attend<T>(par, this->q[b], dense(slice(this->k[b], 1, 0, n), slice(this->v[b], 1, 0, n)), {.mask = causal{}});
     EXPECT_TRUE(same_bits<T>(one.out.view(), both.out.view()[b]));
     EXPECT_TRUE(same_bits(one.lse.view(), both.lse.view()[b]));
   }

@@ -49,7 +49,9 @@ TEST(attention_special, a_hidden_key_is_the_identity_whatever_it_holds) {
       for (const index j : {0, 3, 64, 700, 1023, 1024, 1199}) spoil(spoilt, j, value, keys_too);
       EXPECT_TRUE(same_bits(through_boolean, spoilt.answer(regroup::boolean(seen)))) << value;
       EXPECT_TRUE(same_bits(through_boolean, spoilt.answer(regroup::additive(bias)))) << value;
-      const auto own = [&](auto score, index, index, index, index key) { return seen[static_cast<std::size_t>(key)] ? score : regroup::hidden; };
+      const auto own = [&](auto score, index, index, index, index key) {
+        return seen[static_cast<std::size_t>(key)] ? score : regroup::hidden;
+      };
       EXPECT_TRUE(same_bits(through_boolean, spoilt.answer(own))) << value;
     }
   }
@@ -65,7 +67,9 @@ TEST(attention_special, causal_hides_what_later_keys_hold) {
   for (index h = 0; h < heads; ++h) {
     for (index i = 0; i < queries; ++i) {
       const bool sees = i >= queries - 3;
-      EXPECT_EQ(cases::bits(got.lse.view()(h, i)), sees ? cases::bits(not_a_number) : cases::bits(wanted.lse.view()(h, i))) << i;
+      EXPECT_EQ(cases::bits(got.lse.view()(h, i)),
+                sees ? cases::bits(not_a_number) : cases::bits(wanted.lse.view()(h, i)))
+          << i;
       for (index c = 0; c < dv; ++c) {
         const float x = got.out.view()(h, i, c);
         EXPECT_EQ(cases::bits(x), sees ? cases::bits(not_a_number) : cases::bits(wanted.out.view()(h, i, c))) << i;
@@ -79,8 +83,9 @@ TEST(attention_special, lengths_end_what_is_read) {
   problem spoilt;
   for (index j = 1000; j < keys; ++j) spoil(spoilt, j, not_a_number, true);
   const std::vector<int> lengths = {1000};
-  EXPECT_TRUE(same_bits(attend<float>(par, clean.q.view(), dense(clean.k.view(), clean.v.view(), lengths), {.mask = causal{}}),
-                        attend<float>(par, spoilt.q.view(), dense(spoilt.k.view(), spoilt.v.view(), lengths), {.mask = causal{}})));
+  EXPECT_TRUE(same_bits(
+      attend<float>(par, clean.q.view(), dense(clean.k.view(), clean.v.view(), lengths), {.mask = causal{}}),
+      attend<float>(par, spoilt.q.view(), dense(spoilt.k.view(), spoilt.v.view(), lengths), {.mask = causal{}})));
 }
 
 TEST(attention_special, nan_stays_in_the_queries_that_see_it) {
@@ -94,9 +99,11 @@ TEST(attention_special, nan_stays_in_the_queries_that_see_it) {
     for (index i = 0; i < queries; ++i) {
       for (index c = 0; c < dv; ++c) {
         const bool spoils = (h == 1 && i == 5) || (h == 0 && c == 3);
-        EXPECT_EQ(cases::bits(got.out.view()(h, i, c)), cases::bits(spoils ? not_a_number : wanted.out.view()(h, i, c)));
+        EXPECT_EQ(cases::bits(got.out.view()(h, i, c)),
+                  cases::bits(spoils ? not_a_number : wanted.out.view()(h, i, c)));
       }
-      EXPECT_EQ(cases::bits(got.lse.view()(h, i)), cases::bits(h == 1 && i == 5 ? not_a_number : wanted.lse.view()(h, i)));
+      EXPECT_EQ(cases::bits(got.lse.view()(h, i)),
+                cases::bits(h == 1 && i == 5 ? not_a_number : wanted.lse.view()(h, i)));
     }
   }
 }
@@ -129,7 +136,8 @@ TEST(attention_special, infinite_scores) {
   const problem clean;
   problem without = p;
   for (index c = 0; c < dv; ++c) without.v.view()(1, 100, c) = 0;
-  const auto hides = without.answer([](auto s, index, index h, index, index j) { return h == 1 && j == 100 ? regroup::hidden : s; });
+  const auto hides =
+      without.answer([](auto s, index, index h, index, index j) { return h == 1 && j == 100 ? regroup::hidden : s; });
   EXPECT_TRUE(cases::same_bits<float>(got.out.view()[1], hides.out.view()[1]));
   problem all = clean;  // every key's score +inf
   for (float& x : all.k.values) x = infinity;
@@ -143,7 +151,8 @@ TEST(attention_special, empty_extents) {
   const auto run = [](const regroup::shape& q, const regroup::shape& k, index value_length) {
     regroup::shape v = k;
     v[v.size() - 1] = value_length;
-    const auto queries_ = cases::normal<float>(q, 1), keys_ = cases::normal<float>(k, 2), values_ = cases::normal<float>(v, 3);
+    const auto queries_ = cases::normal<float>(q, 1), keys_ = cases::normal<float>(k, 2),
+               values_ = cases::normal<float>(v, 3);
     return attend<float>(par, queries_.view(), dense(keys_.view(), values_.view()), {.mask = causal{}});
   };
   const auto no_keys = run({2, 3, 4}, {2, 0, 4}, 5);

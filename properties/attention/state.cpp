@@ -38,9 +38,10 @@ struct problem {
     cases::worst_ratio worst;
     for (index h = 0; h < heads; ++h) {
       for (index i = 0; i < queries; ++i) {
-        const auto e = cases::define(cases::keys_of(q.view()[h][i], k.view()[h], v.view()[h], static_cast<float>(1 / std::sqrt(8.0)),
-                                                    [](index, auto&) { return true; }),
-                                     d, dv, 0x1p-24, 0x1p-24, depth);
+        const auto e =
+            cases::define(cases::keys_of(q.view()[h][i], k.view()[h], v.view()[h],
+                                         static_cast<float>(1 / std::sqrt(8.0)), [](index, auto&) { return true; }),
+                          d, dv, 0x1p-24, 0x1p-24, depth);
         worst.add(e, got.out.values.data() + (h * queries + i) * dv, got.lse.view()(h, i));
       }
     }
@@ -98,11 +99,13 @@ TEST(attention_state, splits) {
   for (const index parts : {1, 2, 3, 64, 1499, 1500, 2000}) {
     const auto got = cases::attend<float>(par, p.q.view(), dense(p.k.view(), p.v.view()), {.split = parts});
     EXPECT_LE(p.ratio(got, static_cast<double>(parts)), 1) << parts;
-    const auto state = attention_state(par.with_threads(3), p.q.view(), dense(p.k.view(), p.v.view()), {.split = parts});
+    const auto state =
+        attention_state(par.with_threads(3), p.q.view(), dense(p.k.view(), p.v.view()), {.split = parts});
     EXPECT_TRUE(same_bits(got, problem::normalised(state))) << parts;
   }
   const auto whole = cases::attend<float>(par, p.q.view(), dense(p.k.view(), p.v.view()), {.mask = regroup::causal{}});
-  const auto split = cases::attend<float>(par, p.q.view(), dense(p.k.view(), p.v.view()), {.mask = regroup::causal{}, .split = 5});
+  const auto split =
+      cases::attend<float>(par, p.q.view(), dense(p.k.view(), p.v.view()), {.mask = regroup::causal{}, .split = 5});
   for (std::size_t i = 0; i < whole.out.values.size(); ++i) EXPECT_NEAR(whole.out.values[i], split.out.values[i], 1e-5);
 }
 

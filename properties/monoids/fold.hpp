@@ -11,7 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "regroup/laws/members.hpp"
+#include "regroup/laws/image.hpp"
 #include "regroup/monoid.hpp"
 
 namespace monoids {

@@ -3,11 +3,14 @@
 # with the file's name; outputs appear whole or not at all.
 import io
 import os
+import signal
 import stat
+import subprocess
+import time
 
 import numpy as np
 
-from support import BF16, TYPES, Case, cast, header, header_text, main, widen
+from support import BF16, TOOL, TYPES, Case, cast, header, header_text, main, widen
 
 
 def bytes_of(array):
@@ -171,6 +174,21 @@ class Writing(Case):
         self.fails(1, "softmax", x, "-o", self.path("no/p.npy"), says=["no/p.npy", "no such file or directory"])
         self.fails(1, "softmax", x, "-o", self.folder, says="is a directory")
         self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--lse", self.path("no/l.npy"), says="no/l.npy")
+
+    def test_a_signal_leaves_no_file(self):
+        process = subprocess.Popen([TOOL, "reduce", "-", "--with", "sum", "--axis", "1", "-o", self.path("r.npy")],
+                                   stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+        process.stdin.write(bytes_of(np.zeros((3, 4)))[:-8])
+        process.stdin.flush()
+        for _ in range(500):  # until the temporary file is there
+            if os.listdir(self.folder):
+                break
+            time.sleep(0.01)
+        self.assertEqual(len(os.listdir(self.folder)), 1)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+        self.assertEqual(os.listdir(self.folder), [])
 
     def test_bf16_is_the_void_type(self):
         x = self.save("x.npy", cast([[1, 2, 3]], "bf16"))

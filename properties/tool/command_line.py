@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Words alone: exit status 2 and one sentence whenever the command line shows the error, before any file is opened.
 import json
+import subprocess
 
 import numpy as np
 
-from support import Case, main
+from support import TOOL, Case, main
 
 WRONG = [
     ([], "command is missing"),
@@ -92,12 +93,17 @@ class CommandLine(Case):
 
     def test_standard_output_that_is_full(self):
         x = self.save("x.npy", np.ones(3))
-        import subprocess
-        from support import TOOL
         with open("/dev/full", "w") as full:
             done = subprocess.run([TOOL, "reduce", x, "--with", "sum"], stdout=full, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output", done.stderr)
+
+    def test_laws(self):
+        text = self.ok("laws", "sum", "affine", "--cases", "20", "--seed", "7")
+        self.assertRegex(text, r"^sum \d+ laws hold .*seed 7, 20 cases.*\naffine \d+ laws hold .*\n$")
+        everything = self.json("laws", "--cases", "5")
+        self.assertTrue(everything["passed"])
+        self.assertEqual(len(everything["monoids"]), 16)
 
     def test_info(self):
         text = self.ok("info")

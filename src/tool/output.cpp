@@ -29,14 +29,31 @@ bool is_special(const std::string& path) {
   return !S_ISREG(status.st_mode);
 }
 
+void reserve(int descriptor, const std::string& path, std::size_t bytes) {
+  int problem = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
+  if (problem == EOPNOTSUPP || problem == EINVAL) {
+    problem = ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  }
+  if (problem != 0) cannot_write(path, reason(problem) + " (it needs " + std::to_string(bytes) + " bytes)");
+}
+
 }  // namespace
 
 result::result(std::string path, element type, extents shape)
     : path_(std::move(path)), type_(type), shape_(std::move(shape)), header_(write_header(type, shape_)) {
-  if (!path_.empty() && !is_special(path_)) file_ = std::make_unique<file_beside>(path_);
-  map_bytes_ = header_.size() + static_cast<std::size_t>(size()) * size_of(type_);
-  void* const map = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (map == MAP_FAILED) throw std::bad_alloc();
+  const std::size_t bytes = static_cast<std::size_t>(size()) * size_of(type_);
+  map_bytes_ = header_.size() + bytes;
+  const bool in_file = !path_.empty() && !is_special(path_);
+  if (in_file) {
+    file_ = std::make_unique<file_beside>(path_);
+    reserve(file_->descriptor(), path_, map_bytes_);
+  }
+  void* const map = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE,
+                           in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, in_file ? file_->descriptor() : -1, 0);
+  if (map == MAP_FAILED) {
+    if (!in_file) throw std::bad_alloc();
+    cannot_write(path_, reason(errno));
+  }
   map_ = map;
   std::memcpy(map_, header_.data(), header_.size());
   data_ = static_cast<char*>(map_) + header_.size();
@@ -47,8 +64,7 @@ result::~result() {
 }
 
 void result::finish() {
-  if (path_.empty()) return;
-  if (file_) return write_fully(file_->descriptor(), path_, map_, map_bytes_);
+  if (path_.empty() || file_) return;
   const file_descriptor special(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
   if (special.get() < 0) cannot_write(path_, reason(errno));
   write_fully(special.get(), path_, map_, map_bytes_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays going out. A result is memory to compute into; `commit` writes those with a path into temporary files beside
-// their paths, which then take their names. The law: an output file appears whole or not at all. (Computing straight into
-// a mapped file would save the memory, but was measured at ten times the cost of writing it.)
+// Arrays going out. A result is memory to compute into; with a path it is the data of a temporary .npy file beside that
+// path, mapped, which takes the path's name when `commit` is called. The law: an output file appears whole or not at all.
+// Mapped, so that an output larger than memory is possible and pages go to the disk while others are computed.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@ namespace regroup::tool {
 /// One array being computed, C order, this machine's byte order, 64-byte aligned.
 class result {
  public:
-  /// Without a path the array is memory only. The temporary file is made here, so that a place which cannot be written
-  /// is an error before the work and not after it. Throws format_error with a sentence that names the file.
+  /// Without a path the array is plain memory. Space on the disk is taken here, so a full disk is an error now and not
+  /// a fault later. Throws format_error with a sentence that names the file.
   result(std::string path, element type, extents shape);
   result(const result&) = delete;
   result& operator=(const result&) = delete;
@@ -35,7 +35,7 @@ class result {
 
  private:
   friend class results;
-  void finish();  // the bytes are in the temporary file
+  void finish();  // the bytes are in the file
   void appear();  // the file has its name
 
   std::string path_;

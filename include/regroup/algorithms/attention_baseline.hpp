@@ -19,9 +19,12 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
   if (keys.is_paged) throw_argument("materialised_attention takes dense keys; use attention for pages");
   const auto to = view(out);
   const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale);
-  const attention_fold::results<Real, typename decltype(to)::element_type> results(to, options.logsumexp, p.outer, p.dv);
+  const attention_fold::results<Real, typename decltype(to)::element_type> results(to, options.logsumexp, p.outer,
+                                                                                   p.dv);
   const index n = p.extents.keys;
-  const auto sized = [](index rows, index columns) { return std::vector<Real>(static_cast<std::size_t>(rows * columns)); };
+  const auto sized = [](index rows, index columns) {
+    return std::vector<Real>(static_cast<std::size_t>(rows * columns));
+  };
   std::vector<Real> matrix = sized(p.extents.queries, n);
   std::vector<Real> k = sized(p.d, n);  // transposed
   std::vector<Real> v = sized(n, p.dv);
@@ -35,9 +38,8 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
         for (index c = 0; c < p.dv; ++c) v[static_cast<std::size_t>(j * p.dv + c)] = widen(p.v(b, h / p.group, j, c));
       }
       const auto each_query = [&](index columns, const auto& body) {
-        ex.for_each(p.extents.queries, static_cast<double>(n * columns) / 8, [&](index i) {
-          host::dispatch([&] { body(i, row(i)); });
-        });
+        ex.for_each(p.extents.queries, static_cast<double>(n * columns) / 8,
+                    [&](index i) { host::dispatch([&] { body(i, row(i)); }); });
       };
       each_query(p.d, [&](index i, Real* s) {
         std::fill(s, s + n, Real{});

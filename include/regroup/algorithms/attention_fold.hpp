@@ -61,7 +61,9 @@ struct fragment {
   std::vector<Real> m, l, o;
 
   fragment(index queries, index dv)
-      : m(static_cast<std::size_t>(queries), Real{hidden}), l(m.size()), o(m.size() * static_cast<std::size_t>(dv), -Real{}) {}
+      : m(static_cast<std::size_t>(queries), Real{hidden}),
+        l(m.size()),
+        o(m.size() * static_cast<std::size_t>(dv), -Real{}) {}
 };
 
 /// a := a b for `count` states of softmax_mean, each with a row of dv elements of O: `rescale`, element by element.

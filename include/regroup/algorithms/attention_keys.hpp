@@ -19,7 +19,8 @@ template <class View>
 std::vector<index> integers(const View& numbers, int rank, const char* what) {
   const auto v = view(numbers);
   using element = std::remove_const_t<typename decltype(v)::element_type>;
-  static_assert(std::integral<element> && !std::same_as<element, bool>, "regroup: page tables and lengths are integers");
+  static_assert(std::integral<element> && !std::same_as<element, bool>,
+                "regroup: page tables and lengths are integers");
   if (v.rank() != rank) {
     throw_shape(std::string(what) + " has rank " + std::to_string(rank) + "; got shape " + to_string(v.extents()));
   }

@@ -150,9 +150,13 @@ auto bound(const M& m, [[maybe_unused]] const attention_extents& e) {
   }
 }
 template <class R>
-concept has_range = requires(const R& r, index i) { { r.range(i, i, i) } -> std::convertible_to<key_range>; };
+concept has_range = requires(const R& r, index i) {
+  { r.range(i, i, i) } -> std::convertible_to<key_range>;
+};
 template <class R, class Real>
-concept has_function = requires(const R& r, Real s, index i) { { r(s, i, i, i, i) } -> std::convertible_to<Real>; };
+concept has_function = requires(const R& r, Real s, index i) {
+  { r(s, i, i, i, i) } -> std::convertible_to<Real>;
+};
 
 template <class R>
 key_range range(const R& r, index batch, index head, index query) {
@@ -177,8 +181,8 @@ struct all_of {
     return whole;
   }
   template <class Real>
-    requires(has_function<Rules, Real> || ...)
-  Real operator()(Real score, index batch, index head, index query, index key) const {
+  requires(has_function<Rules, Real> || ...) Real operator()(Real score, index batch, index head, index query,
+                                                             index key) const {
     bool is_hidden = false;
     const auto step = [&]<class R>(const R& r) {
       if constexpr (has_function<R, Real>) {
@@ -209,10 +213,8 @@ struct masks {
   }
 };
 template <class A, class B>
-  requires requires(const A& a, const B& b, const attention_extents& e) { a.bind(e), b.bind(e); }
-masks<A, B> operator&(const A& a, const B& b) {
-  return masks<A, B>(a, b);
-}
+requires requires(const A& a, const B& b, const attention_extents& e) { a.bind(e), b.bind(e); }
+masks<A, B> operator&(const A& a, const B& b) { return masks<A, B>(a, b); }
 
 /// One tile of scores to be masked in place: key `first_key + j` of lane q is scores[j * lanes + q].
 template <class Real>
@@ -272,14 +274,13 @@ class attention_mask {
  public:
   attention_mask() : attention_mask(no_mask{}) {}
   template <class M>
-    requires(!std::same_as<std::remove_cvref_t<M>, attention_mask>)
-  attention_mask(M m)  // NOLINT: implicit on purpose
+  requires(!std::same_as<std::remove_cvref_t<M>, attention_mask>) attention_mask(M m)  // NOLINT: implicit on purpose
       : bind_([m = std::move(m)](const attention_extents& e) -> std::shared_ptr<const bound_mask> {
           using rule = decltype(mask_rules::bound(m, e));
-          static_assert(std::same_as<rule, no_mask> || mask_rules::has_range<rule> ||
-                            mask_rules::has_function<rule, float>,
-                        "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
-                        "has `range(batch, head, query) -> key_range`");
+          static_assert(
+              std::same_as<rule, no_mask> || mask_rules::has_range<rule> || mask_rules::has_function<rule, float>,
+              "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
+              "has `range(batch, head, query) -> key_range`");
           return std::make_shared<const bound_mask_of<rule>>(mask_rules::bound(m, e));
         }) {}
   [[nodiscard]] std::shared_ptr<const bound_mask> bind(const attention_extents& e) const { return bind_(e); }

@@ -22,7 +22,7 @@ class logsumexp_output {
  public:
   logsumexp_output() = default;
   template <class Out>
-    requires(!std::same_as<std::remove_cvref_t<Out>, logsumexp_output>) && requires(Out&& out) { view(out); }
+  requires(!std::same_as<std::remove_cvref_t<Out>, logsumexp_output>) && requires(Out&& out) { view(out); }
   logsumexp_output(Out&& out) : out_(view(out)) {}  // NOLINT: implicit on purpose
 
   [[nodiscard]] bool wanted() const noexcept { return out_.index() != 0; }
@@ -47,13 +47,15 @@ struct attention_options {
   std::optional<double> scale = {};  ///< of the scores; 1 / sqrt(d) by default
   attention_mask mask = {};          ///< no_mask, causal, additive, boolean, masks, or a function object
   logsumexp_output logsumexp = {};   ///< natural logarithm
-  index split = 1;                   ///< fold this many ranges of keys apart and merge them (regroups: within the bound)
+  index split = 1;  ///< fold this many ranges of keys apart and merge them (regroups: within the bound)
 };
 
 namespace attention_fold {
 
 /// Range `part` of `options.split` ranges of keys.
-inline key_range part_of(index keys, index part, index parts) { return {keys * part / parts, keys * (part + 1) / parts}; }
+inline key_range part_of(index keys, index part, index parts) {
+  return {keys * part / parts, keys * (part + 1) / parts};
+}
 inline void check_split(index split) {
   if (split < 1) throw_argument("attention's split must be 1 or more; got " + std::to_string(split));
 }
@@ -96,9 +98,11 @@ class results {
     const lowered<Real> answer{m, l};
     const index at[] = {batch, head, query};
     const int rank = out_.rank();
-    Out* row = out_.data();
+    index row = 0;
     for (int a = 0; a + 1 < rank; ++a) row += at[4 - rank + a] * out_.stride(a);
-    for (index c = 0; c < out_.extent(rank - 1); ++c) row[c * out_.stride(rank - 1)] = static_cast<Out>(answer(o[c]));
+    for (index c = 0; c < out_.extent(rank - 1); ++c) {
+      out_.data()[row + c * out_.stride(rank - 1)] = static_cast<Out>(answer(o[c]));
+    }
     if (!lse_) return;
     Real* place = lse_->data();
     for (int a = 0; a + 1 < rank; ++a) place += at[4 - rank + a] * lse_->stride(a);
@@ -120,12 +124,15 @@ class attention_state {
   /// The state of no queries, which merging replaces.
   attention_state() = default;
   /// The state of no keys for queries of shape `outer` = (..., H, Nq) and values of length dv.
-  attention_state(const shape& outer, index dv) : outer_(outer), dv_(dv), states_(view<Real>(nullptr, outer).size(), dv) {}
+  attention_state(const shape& outer, index dv)
+      : outer_(outer), dv_(dv), states_(view<Real>(nullptr, outer).size(), dv) {}
   /// Folds keys: `attention_state(par, q, dense(k, v), {.mask = causal{}})`. Work, memory and errors as `attention`.
   template <executor Executor, class Q, class T>
-  attention_state(const Executor& ex, const Q& q, const attention_source<T>& keys, const attention_options& options = {}) {
+  attention_state(const Executor& ex, const Q& q, const attention_source<T>& keys,
+                  const attention_options& options = {}) {
     attention_fold::check_split(options.split);
-    if (options.logsumexp.wanted()) throw_argument("an attention_state gives logsumexp when it is normalised, not before");
+    if (options.logsumexp.wanted())
+      throw_argument("an attention_state gives logsumexp when it is normalised, not before");
     const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale);
     for (index part = 0; part < options.split; ++part) {
       attention_state piece(p.outer, p.dv);
@@ -133,8 +140,10 @@ class attention_state {
                           [&](index b, index h, index i, Real m, Real l, const Real* o) {
                             piece.put((b * p.extents.heads + h) * p.extents.queries + i, m, l, o);
                           });
-      if (part == 0) *this = std::move(piece);
-      else merge(piece);
+      if (part == 0)
+        *this = std::move(piece);
+      else
+        merge(piece);
     }
   }
   /// From what m(), l() and o() gave. Throws shape_error where their extents do not fit.
@@ -156,8 +165,8 @@ class attention_state {
     const auto extent = [&](int a) { return rank + a < 0 ? index{1} : outer_[rank + a]; };
     for (index i = 0; i < static_cast<index>(states_.m.size()); ++i) {
       const auto at = static_cast<std::size_t>(i);
-      results.put(i / (extent(-2) * extent(-1)), i / extent(-1) % extent(-2), i % extent(-1), states_.m[at], states_.l[at],
-                  states_.o.data() + i * dv_);
+      results.put(i / (extent(-2) * extent(-1)), i / extent(-1) % extent(-2), i % extent(-1), states_.m[at],
+                  states_.l[at], states_.o.data() + i * dv_);
     }
   }
 

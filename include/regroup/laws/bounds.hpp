@@ -167,7 +167,7 @@ struct bound<mean<Real>> {
   }
 };
 
-/// The sum and its correction are each as good as a plain sum; together, u |sum| + (h u)^2 sum |x|.
+/// The sum and its correction are each as good as a plain sum; together, u |sum| + 4 h u^2 sum |x|.
 template <class Real>
 struct bound<compensated_plus<Real>> {
   template <class X>
@@ -186,9 +186,9 @@ struct bound<compensated_plus<Real>> {
       if (std::isfinite(v)) sum += v;
     }
     const long double u = detail::half_ulp<Real>;
-    const long double deep = static_cast<long double>(depth) * u;
+    const long double of_errors = 4 * static_cast<long double>(depth) * u * u * sizes;
     const long double long_double_own = static_cast<long double>(xs.size()) * 0x1p-64L * sizes;
-    return {detail::second_order * (u * std::fabs(sum) + deep * deep * sizes + long_double_own)};
+    return {detail::second_order * (u * std::fabs(sum) + of_errors + long_double_own)};
   }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sum that carries its own rounding error: the error of an addition is a number too (TwoSum: Moller 1965, Knuth 1969),
-// so a state (sum, error) holds twice the digits (Dekker 1971; compensated sums: Kahan, Neumaier 1974). TwoSum is
+// A sum that carries its own rounding error: the error of an addition is a number too (Moller 1965, Knuth 1969),
+// so a state (sum, error) holds twice the digits (Dekker 1971; compensated sums: Kahan, Neumaier 1974). It is
 // symmetric, so the combine commutes bitwise. Identity (-0, +0): an error is never -0. Where errors are 0 the sum is
 // left alone, so that -0 stays -0. Level: element. Associates within the bound, which is nearly one rounding in all.
 #pragma once
@@ -13,7 +13,7 @@ namespace regroup {
 
 /// The sum of elements converted to Real, as if summed with twice its digits: |error| <= u |sum| + 4 h u^2 sum |x|, h
 /// combines deep. State (sum, error) with sum the rounding of sum + error, which is the answer, +0 for nothing.
-/// Infinities stay infinite with an error of 0; opposite ones, and NaN in, give NaN. 14 additions a combine.
+/// Infinities stay infinite with an error of 0; opposite ones, and NaN in, give NaN. 8 additions a combine.
 template <std::floating_point Real>
 struct compensated_plus {
   struct state {
@@ -36,9 +36,12 @@ struct compensated_plus {
  private:
   /// a + b rounded, and what the rounding lost, exactly; 0 where that is not finite.
   static constexpr state two_sum(Real a, Real b) {
+    // The larger first (Dekker 1971), or sum - a could overflow where sum does not, on one side of a commutation only.
+    const bool right_is_larger = math::abs(a) < math::abs(b);
+    const Real large = math::select(right_is_larger, b, a);
+    const Real small = math::select(right_is_larger, a, b);
     const Real sum = a + b;
-    const Real from_b = sum - a;
-    const Real lost = (a - (sum - from_b)) + (b - from_b);
+    const Real lost = small - (sum - large);
     return {sum, math::select(math::abs(lost) < detail::greatest<Real>, lost, Real{0})};
   }
 };
