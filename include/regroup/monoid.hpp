@@ -99,12 +99,18 @@ struct lifting {
   }
 };
 
+template <class M>
+concept has_identity = requires(const M& m) { m.identity(); };
+/// True, or says in one sentence what is missing; for a static_assert where the state's type is wanted next.
+template <class M>
+constexpr bool require_identity() {
+  static_assert(has_identity<M>, "regroup: a monoid needs `identity() const`, the state of no elements");
+  return true;
+}
 /// Says in one sentence what is missing of a monoid over elements `X`; every verb asks it first.
 template <class M, class X>
 constexpr void require_monoid() {
-  constexpr bool has_identity = requires(const M& m) { m.identity(); };
-  static_assert(has_identity, "regroup: a monoid needs `identity() const`, the state of no elements");
-  if constexpr (has_identity) {
+  if constexpr (static_cast<void>(require_identity<M>()), has_identity<M>) {
     static_assert(std::copyable<state_of<M>>, "regroup: a monoid's state must be copyable");
     static_assert(monoid<M>,
                   "regroup: a monoid needs `operator()(state, state) const` that returns the combined state, "

@@ -51,6 +51,7 @@ void fold(const Executor& ex, const Batch& b, const M& m, const Projection& proj
 /// O(n) work, O(log n) states; no allocation where elements are contiguous and fewer than a tile (4096).
 template <executor Executor, class Range, class M, class Projection = std::identity>
 auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& projection = {}) {
+  static_assert(require_identity<M>());
   std::optional<answer_of<M>> answer;
   const auto put = [&](index, answer_of<M> a) { answer.emplace(std::move(a)); };
   if constexpr (requires { xs.extents(); xs.strides(); xs.data(); }) {
