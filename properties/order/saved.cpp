@@ -27,7 +27,9 @@ void round_trips() {
       ASSERT_EQ(loaded.value(), acc.value());
       ASSERT_EQ(loaded.size(), n);
       ASSERT_EQ(loaded.first_position(), first);
-      if constexpr (std::has_unique_object_representations_v<State>) ASSERT_EQ(loaded.save(), bytes);
+      if constexpr (std::has_unique_object_representations_v<State>) {
+        ASSERT_EQ(loaded.save(), bytes);
+      }
       loaded.push(std::span(xs).subspan(static_cast<std::size_t>(n)));
       ASSERT_EQ(loaded.value(), order::expected<Rule>(xs, first)) << "from " << first << ", n = " << n;
     }
