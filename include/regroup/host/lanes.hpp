@@ -27,7 +27,7 @@ class tile {
  public:
   constexpr tile(Load load, index size) : load_(std::move(load)), size_(size) {}
   [[nodiscard]] constexpr index size() const noexcept { return size_; }
-  constexpr auto operator[](index i) const { return load_(i); }
+  constexpr decltype(auto) operator[](index i) const { return load_(i); }
 
   /// The leaf of another monoid over map(element): the same lanes, the same order.
   template <class M, class Map = std::identity>
