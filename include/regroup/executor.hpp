@@ -9,6 +9,7 @@
 
 #include <bit>
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 #include <utility>
@@ -32,6 +33,16 @@ constexpr index tiles_of(index n) noexcept { return n / tile_elements + (n % til
 template <class M>
 constexpr void combine_into(const M& m, state_of<M>& a, state_of<M> b) {
   a = m(std::move(a), std::move(b));
+}
+
+/// perfect(xs) of at least one state: adjacent pairs, level by level. `xs` is used up.
+template <class M>
+constexpr state_of<M> perfect(const M& m, std::span<state_of<M>> xs) {
+  for (std::size_t n = xs.size(); n > 1; n = (n + 1) / 2) {
+    for (std::size_t k = 0; k < n / 2; ++k) xs[k] = m(std::move(xs[2 * k]), std::move(xs[2 * k + 1]));
+    if (n % 2 == 1) xs[n / 2] = std::move(xs[n - 1]);
+  }
+  return std::move(xs[0]);
 }
 
 /// A node of the tree: the combined tiles [position * 2^level, (position + 1) * 2^level), those that are present.
@@ -99,7 +110,7 @@ struct monoid {
 };
 struct sink {
   void operator()(index, int) const {}
-  void operator()(index, index, int) const {}
+  void operator()(index, index, std::span<const int>) const {}
   void operator()(index) const {}
 };
 }  // namespace probe
@@ -107,13 +118,14 @@ struct sink {
 /// What a verb asks of an executor, on this machine or another. All three return when everything is done and rethrow
 /// the first exception that an operator threw.
 ///   fold(batch, m, sink)         sink(row, state) once a row: the state of the contract's tree
-///   scan(batch, m, kind, sink)   sink(row, position, state) once an element
+///   scan(batch, m, kind, answer, sink)   sink(row, position, answers): answer(state) of every prefix, once each, a span
+///                                of neighbours at a time; may go over the source
 ///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate in nanoseconds
 /// On a CPU derive from `host::threads<Self>` (host/threads.hpp) and provide `concurrency()` and `bulk(n, body)` only.
 template <class E>
 concept executor = requires(const E& e, single<strided<const int>> b, probe::monoid m, probe::sink s) {
   e.fold(b, m, s);
-  e.scan(b, m, scan_kind::inclusive, s);
+  e.scan(b, m, scan_kind::inclusive, std::negate{}, s);
   e.for_each(index{1}, 1.0, s);
 };
 

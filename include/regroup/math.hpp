@@ -72,7 +72,7 @@ constexpr bits_of<Real> bits(Real x) {
 template <binary Real>
 constexpr Real select(bool which, Real a, Real b) {
   const bits_of<Real> mask = bits_of<Real>{0} - static_cast<bits_of<Real>>(which);
-  return std::bit_cast<Real>((bits(a) & mask) | (bits(b) & ~mask));
+  return std::bit_cast<Real>(bits(b) ^ ((bits(a) ^ bits(b)) & mask));
 }
 
 // Horner's rule: first + x (second + x (...)).
@@ -104,24 +104,26 @@ constexpr Real scaled(Real p, Real shifted, Real x, Real lowest, Real highest) {
   return select(x <= highest, select(x < lowest, Real(0), finite), x + infinity<Real>);
 }
 
+// e^x = p 2^n: p, and n in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range.
 template <binary Real>
-constexpr Real exp(Real x, Real lowest, Real highest) {
-  constexpr bool single = std::same_as<Real, float>;
-  const Real shifted = fma(x, Real(0x1.71547652b82fep+0), rounder<Real>);
-  const Real n = shifted - rounder<Real>;
-  // x - n ln 2: the first fma is exact (its result is a multiple of u/2 below 1/2), the second adds ln 2's low part.
-  const Real near = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
-  const Real r = fma(n, single ? Real(0x1.05c61p-29) : Real(-0x1.abc9e3b39803fp-56), near);
+struct exp_parts {
   Real p;
-  if constexpr (single) {
-    p = polynomial(r, 1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aep-5f, 0x1.123984p-7f, 0x1.6a4f36p-10f);
-  } else {
-    p = polynomial(r, 1.0, 1.0, 0x1.000000000000ap-1, 0x1.555555555550cp-3, 0x1.555555555079ap-5, 0x1.111111112478ap-7,
-                   0x1.6c16c1843b316p-10, 0x1.a01a0137e93c6p-13, 0x1.a0199a0452006p-16, 0x1.71df0d0a68fc9p-19,
-                   0x1.28ad69326d9b6p-22, 0x1.ad9f43f964f69p-26);
+  Real shifted;
+  constexpr explicit exp_parts(Real x) : p(), shifted(fma(x, Real(0x1.71547652b82fep+0), rounder<Real>)) {
+    constexpr bool single = std::same_as<Real, float>;
+    const Real n = shifted - rounder<Real>;
+    // x - n ln 2: the first fma is exact (its result is a multiple of u/2 below 1/2), the second adds ln 2's low part.
+    const Real near = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
+    const Real r = fma(n, single ? Real(0x1.05c61p-29) : Real(-0x1.abc9e3b39803fp-56), near);
+    if constexpr (single) {
+      p = polynomial(r, 1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aep-5f, 0x1.123984p-7f, 0x1.6a4f36p-10f);
+    } else {
+      p = polynomial(r, 1.0, 1.0, 0x1.000000000000ap-1, 0x1.555555555550cp-3, 0x1.555555555079ap-5,
+                     0x1.111111112478ap-7, 0x1.6c16c1843b316p-10, 0x1.a01a0137e93c6p-13, 0x1.a0199a0452006p-16,
+                     0x1.71df0d0a68fc9p-19, 0x1.28ad69326d9b6p-22, 0x1.ad9f43f964f69p-26);
+    }
   }
-  return scaled(p, shifted, x, lowest, highest);
-}
+};
 
 template <binary Real>
 constexpr Real exp2(Real x) {
@@ -210,6 +212,12 @@ constexpr bool is_nan(Real x) {
   return x != x;
 }
 
+/// Whether x is neither infinite nor NaN.
+template <std::floating_point Real>
+constexpr bool is_finite(Real x) {
+  return abs(x) <= std::numeric_limits<Real>::max();
+}
+
 /// The larger of a and b, with -0 < +0; NaN if either is NaN.
 template <std::floating_point Real>
 constexpr Real max(Real a, Real b) {
@@ -256,7 +264,22 @@ constexpr Real exp(Real x) {
       if (x > exp_highest<Real>) return detail::infinity<Real>;
       if (x < exp_lowest<Real>) return 0;
     }
-    return detail::exp(x, exp_lowest<Real>, exp_highest<Real>);
+    const detail::exp_parts<Real> e(x);
+    return detail::scaled(e.p, e.shifted, x, exp_lowest<Real>, exp_highest<Real>);
+  } else {
+    return std::exp(x);
+  }
+}
+
+/// e^x for x <= 0, and NaN for NaN: the bits of exp(x) in fewer instructions, for weights whose maximum is known. The
+/// power of two is a factor here: exact, and NaN stays NaN.
+template <std::floating_point Real>
+constexpr Real decay(Real x) {
+  if constexpr (detail::binary<Real>) {
+    if (std::is_constant_evaluated()) return exp(x);
+    const detail::exp_parts<Real> e(x);
+    const Real scale = std::bit_cast<Real>((detail::bits(e.shifted) << detail::stored<Real>)+detail::bits(Real(1)));
+    return select(x < exp_lowest<Real>, Real(0), e.p * scale);
   } else {
     return std::exp(x);
   }

@@ -5,9 +5,11 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "regroup/executor.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup {
 
@@ -18,9 +20,19 @@ void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, 
           const Projection& projection) {
   const projected_batch<Batch, Projection> seen{in, projection};
   require_monoid<M, element_of<decltype(seen[0])>>();
-  ex.scan(seen, m, kind, [&](index row, index i, const state_of<M>& s) {
-    auto& place = out[row][i];
-    place = static_cast<std::remove_reference_t<decltype(place)>>(regroup::lower(m, s));
+  using place = element_of<std::remove_cvref_t<decltype(out[0])>>;
+  const auto answer = [&](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
+  std::size_t bytes = 0;
+  for (index row = 0; row < out.size() && bytes <= cached_output_bytes; ++row) {
+    bytes += static_cast<std::size_t>(out[row].size()) * sizeof(place);
+  }
+  ex.scan(seen, m, kind, answer, [&, bytes](index row, index first, std::span<const place> answers) {
+    const auto to = out[row];
+    if (auto* const data = contiguous(to); data != nullptr) {
+      copy_out(answers, data + first, bytes);
+    } else {
+      for (const place& a : answers) to[first++] = a;
+    }
   });
 }
 

@@ -253,8 +253,8 @@ class accumulator {
   [[nodiscard]] forest<state> shifted(const Source& s, index at, index count, index tile) const {
     forest<state> nodes;
     for (index t = 0; t < count; ++t) {
-      host::with_contiguous(s, at + t * tile_elements, tile_elements, [&](const auto* data) {
-        nodes.push(m_, {0, tile + t, host::leaf_of(m_, data, tile_elements)});
+      host::with_tile(s, at + t * tile_elements, tile_elements, [&](const auto& elements) {
+        nodes.push(m_, {0, tile + t, host::leaf_of(m_, elements)});
       });
     }
     return nodes;

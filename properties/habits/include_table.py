@@ -10,6 +10,7 @@ TABLE = {
     "float16": (),
     "math": (),
     "error": (),
+    "memory": (),
     "monoid": ("float16",),
     "view": ("error", "monoid"),  # for `index`
     "source": ("view",),
@@ -17,7 +18,7 @@ TABLE = {
     "monoids": ("monoid", "math", "error"),
     "host": ("executor",),
     "reduce": ("executor",),
-    "scan": ("executor",),
+    "scan": ("executor", "memory"),
     "stream": ("executor", "host"),
     "laws": ("monoid",),
     "laws/bounds": ("laws", "monoids"),
@@ -25,7 +26,7 @@ TABLE = {
     "laws/subject": ("laws", "reduce", "scan", "stream", "host"),
     "laws/checker": ("laws/bounds", "laws/search", "laws/subject"),
     "check_laws": ("laws/checker",),
-    "algorithms": ("reduce", "scan", "monoids", "math", "host"),
+    "algorithms": ("reduce", "scan", "monoids", "math", "memory", "host"),
     "regroup": ("algorithms", "laws", "stream"),
 }
 USES_RAPIDCHECK = {"check_laws", "laws/search"}

@@ -62,6 +62,23 @@ auto targets_of(const Logits& logits, const Targets& targets) {
   return generate(rows, [v](index row) { return v.data()[offset_of(row, v.extents(), v.strides())]; });
 }
 
+/// (softmax - onehot) share, throughout 0 for a row that is ignored (then `target` is -1).
+template <std::floating_point Real>
+struct gradient {
+  softmax_parts::probability<Real> p;
+  Real share;
+  index target;
+  Real at_target;
+  template <class X>
+  constexpr Real operator()(const X& x, Real weight) const {
+    return math::select(target < 0, Real{0}, p(x, weight) * share);
+  }
+  template <class Row>
+  constexpr void finish(const Row& y) const {
+    if (target >= 0) y[target] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
+  }
+};
+
 }  // namespace cross_entropy_parts
 
 /// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any
@@ -90,26 +107,23 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
   const auto put = [&](const auto& put_loss) {
     std::vector<double> losses(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
     const real share = options.reduction == loss_reduction::mean ? real{1} / static_cast<real>(used) : real{1};
-    const softmax_parts::scaled<real> seen(1);
-    softmax_parts::each_row(ex, in.size(), classes, [&](index row, const auto& by) {
+    const softmax_parts::scaled<real> seen{1};
+    const auto look = [&](index row, typename log_sum_exp<real>::state state) {
       const auto t = static_cast<index>(target[row]);
-      if (t == options.ignore_index) {
-        if (out) softmax_parts::write_row(by, in[row], (*out)[row], [](const auto&) { return real{0}; });
-        put_loss(row, real{0});
-        return;
-      }
-      const auto state = softmax_parts::state_of_row(by, in[row], seen);
-      const real below = state.m - seen(in[row][t]);
-      const real loss = softmax_parts::unless_infinite(state.m, math::log(state.s) + below);
-      losses[static_cast<std::size_t>(row)] = static_cast<double>(loss);
-      put_loss(row, loss);
-      if (out) {
-        const softmax_parts::probability p(seen, state);
-        const real wrong = math::fma(p.w(in[row][t]), p.reciprocal, real{-1});
-        softmax_parts::write_row(by, in[row], (*out)[row], [p, share](const auto& e) { return p(e) * share; });
-        (*out)[row][t] = static_cast<softmax_parts::element_in<const View>>(wrong * share);
-      }
-    });
+      const bool is_ignored = t == options.ignore_index;
+      const real at_target = is_ignored ? real{0} : seen(in[row][t]);
+      const real loss = softmax_parts::unless_infinite(state.m, math::log(state.s) + (state.m - at_target));
+      if (!is_ignored) losses[static_cast<std::size_t>(row)] = static_cast<double>(loss);
+      put_loss(row, is_ignored ? real{0} : loss);
+      const softmax_parts::probability<real> p(seen, state);
+      const real wrong = math::fma(math::decay(at_target - state.m), p.reciprocal, real{-1});
+      return cross_entropy_parts::gradient<real>{p, is_ignored ? real{0} : share, is_ignored ? -1 : t, wrong * share};
+    };
+    if (out) {
+      softmax_parts::each_row(ex, in, *out, seen, look);
+    } else {
+      softmax_parts::each_row(ex, in, std::nullopt, seen, look);
+    }
     return losses;
   };
   const std::vector<double> losses =

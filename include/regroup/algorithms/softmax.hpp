@@ -7,7 +7,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <limits>
@@ -15,16 +14,11 @@
 #include <string>
 #include <type_traits>
 
-#include "regroup/host/dispatch.hpp"
+#include "regroup/algorithms/softmax_sweeps.hpp"
 #include "regroup/host/seq.hpp"
-#include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/reduce.hpp"
 
 namespace regroup {
-
-/// The longest row whose maximum is found before anything is summed. A row of one more element is swept once as
-/// log_sum_exp, tile by tile. Part of the bits.
-inline constexpr index longest_two_sweep_row = 65536;
 
 /// What `softmax` and `log_softmax` may be told: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
 template <class Real>
@@ -48,64 +42,11 @@ using element_in = std::remove_cv_t<typename decltype(view(std::declval<View&>()
 template <class View>
 using real_in = widened<element_in<View>>;
 
-/// x scale, rounded once. An fma, so that no compiler joins the product to the subtraction that follows.
+/// The scale of the options; throws argument_error where it is not finite.
 template <std::floating_point Real>
-struct scaled {
-  Real scale;
-  constexpr explicit scaled(double s) : scale(static_cast<Real>(s)) {
-    if (!std::isfinite(s)) throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
-  }
-  template <class X>
-  constexpr Real operator()(const X& x) const {
-    return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
-  }
-};
-
-/// exp(x - m). Where m is infinite or NaN nobody reads it, so it needs no special cases.
-template <std::floating_point Real>
-struct weight {
-  scaled<Real> seen;
-  Real m;
-  template <class X>
-  constexpr Real operator()(const X& x) const {
-    return math::exp(seen(x) - m);
-  }
-};
-
-/// A monoid over map(x), so that a fold reads x and nothing is stored in between.
-template <class M, class Map>
-struct over {
-  static constexpr bool is_commutative = regroup::is_commutative<M>;
-  M m;
-  Map map;
-  constexpr state_of<M> identity() const { return m.identity(); }
-  template <class X>
-  constexpr state_of<M> lift(const X& x) const {
-    return regroup::lift(m, map(x));
-  }
-  constexpr state_of<M> operator()(const state_of<M>& a, const state_of<M>& b) const { return m(a, b); }
-  template <class Tile>
-  constexpr state_of<M> lift_tile(const Tile& tile) const {
-    return tile.fold(m, map);
-  }
-};
-template <class M, class Map>
-over(M, Map) -> over<M, Map>;
-
-template <executor Executor, class Row, class M>
-state_of<M> fold_row(const Executor& ex, const Row& row, const M& m) {
-  state_of<M> state = m.identity();
-  ex.fold(single{row}, m, [&](index, const state_of<M>& s) { state = s; });
-  return state;
-}
-
-/// (M, s) of a row, in the order that the head of this file states.
-template <executor Executor, class Row, std::floating_point Real>
-typename log_sum_exp<Real>::state state_of_row(const Executor& ex, const Row& row, scaled<Real> seen) {
-  if (row.size() > longest_two_sweep_row) return fold_row(ex, row, over{log_sum_exp<Real>{}, seen});
-  const Real m = fold_row(ex, row, over{maximum<Real>{}, seen}) + Real{0};
-  const Real s = fold_row(ex, row, over{plus<Real>{}, weight<Real>{seen, m}});
-  return {m, plus<Real>{}.lower(s)};
+scaled<Real> scale_of(double s) {
+  if (!std::isfinite(s)) throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
+  return {static_cast<Real>(s)};
 }
 
 template <std::floating_point Real>
@@ -117,13 +58,12 @@ constexpr Real unless_infinite(Real m, Real value) {
 /// that the reciprocal is rounded first is part of the bits, and costs half a unit in the last place.
 template <std::floating_point Real>
 struct probability {
-  weight<Real> w;
   Real reciprocal;
-  probability(scaled<Real> seen, typename log_sum_exp<Real>::state row)
-      : w{seen, row.m}, reciprocal(unless_infinite(row.m, Real{1} / row.s)) {}
+  probability(scaled<Real>, typename log_sum_exp<Real>::state row)
+      : reciprocal(unless_infinite(row.m, Real{1} / row.s)) {}
   template <class X>
-  constexpr Real operator()(const X& x) const {
-    return w(x) * reciprocal;
+  constexpr Real operator()(const X&, Real weight) const {
+    return weight * reciprocal;
   }
 };
 
@@ -136,44 +76,37 @@ struct log_probability {
   log_probability(scaled<Real> seen_as, typename log_sum_exp<Real>::state row)
       : seen(seen_as), m(row.m), log_s(unless_infinite(row.m, math::log(row.s))) {}
   template <class X>
-  constexpr Real operator()(const X& x) const {
+  constexpr Real operator()(const X& x, Real) const {
     return (seen(x) - m) - log_s;
   }
 };
 
-/// y[i] = map(x[i]). By way of L values at a time, so that the loop vectorises where y is x, too.
-template <executor Executor, class X, class Y, class Map>
-void write_row(const Executor& ex, const strided<X>& x, const strided<Y>& y, const Map& map) {
-  ex.for_each(tiles_of(x.size()), static_cast<double>(tile_elements), [&](index t) {
-    host::dispatch([&] {
-      const index last = std::min((t + 1) * tile_elements, x.size());
-      const auto move = [&](const auto& from, const auto& to, index i, index n) {
-        std::array<Y, lanes> values;
-        for (index j = 0; j < n; ++j) values[static_cast<std::size_t>(j)] = static_cast<Y>(map(from(i + j)));
-        for (index j = 0; j < n; ++j) to(i + j) = values[static_cast<std::size_t>(j)];
-      };
-      const auto move_all = [&](const auto& from, const auto& to) {
-        index i = t * tile_elements;
-        for (; i + lanes <= last; i += lanes) move(from, to, i, lanes);
-        if (i < last) move(from, to, i, last - i);
-      };
-      if (x.contiguous() != nullptr && y.contiguous() != nullptr) {
-        move_all([in = x.first](index i) { return in[i]; }, [out = y.first](index i) -> Y& { return out[i]; });
-      } else {
-        move_all([&](index i) { return x[i]; }, [&](index i) -> Y& { return y[i]; });
-      }
+/// Folds every row and lets look(row, state) say what becomes of it (softmax_sweeps.hpp). Rows that a cache holds side by
+/// side go to one thread each; a few long rows, which would leave threads idle, one after another, each to all of them.
+/// The bits do not know. `out`: rows, or nothing.
+template <executor Executor, class In, class Out, std::floating_point Real, class Look>
+void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const Look& look) {
+  const index count = in.size();
+  const index length = in.length();
+  if (count == 0) return;
+  const double cost = 20 + static_cast<double>(length) / 2;
+  bool is_near = length <= longest_two_sweep_row && in[0].contiguous() != nullptr;
+  bool past_caches = false;
+  if constexpr (!std::same_as<Out, std::nullopt_t>) {
+    is_near &= out[0].contiguous() != nullptr;
+    past_caches = static_cast<std::size_t>(count * length) * sizeof(out[0][0]) > cached_output_bytes;
+  }
+  const bool are_few = count < 64 && length >= 8 * tile_elements;
+  if (are_few && !(is_near && std::same_as<Executor, sequential>)) {
+    for (index row = 0; row < count; ++row) far_sweep(ex, seen, past_caches).row(in, out, row, look);
+  } else if (is_near) {
+    const index group = std::max<index>(16 * tile_elements / std::max<index>(length, 1), 1);
+    ex.for_each((count + group - 1) / group, cost * static_cast<double>(group), [&](index g) {
+      near_sweep<std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>, Real> sweep(length, seen);
+      host::dispatch([&] { sweep.rows(in, out, g * group, std::min((g + 1) * group, count), past_caches, look); });
     });
-  });
-}
-
-/// body(row, executor) for each of `count` rows: rows side by side, each on one thread (`seq`); or, where a few long
-/// rows would leave threads idle, one after another, each with all of them. The bits do not know.
-template <executor Executor, class Body>
-void each_row(const Executor& ex, index count, index length, const Body& body) {
-  if (count < 64 && length >= 8 * tile_elements) {
-    for (index row = 0; row < count; ++row) body(row, ex);
   } else {
-    ex.for_each(count, 20 + 2 * static_cast<double>(length), [&](index row) { body(row, seq); });
+    ex.for_each(count, 4 * cost, [&](index row) { far_sweep(seq, seen, past_caches).row(in, out, row, look); });
   }
 }
 
@@ -210,12 +143,11 @@ template <template <class> class Map, executor Executor, class View, class Out, 
 void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<Real>& options, const char* verb) {
   const auto in = rows_along(x, options.axis, verb);
   const auto out = output_rows(x, y, options.axis, verb);
-  const scaled<Real> seen(options.scale);
+  const auto seen = scale_of<Real>(options.scale);
   const auto put = [&](const auto& put_logsumexp) {
-    each_row(ex, in.size(), in.length(), [&](index row, const auto& by) {
-      const auto state = state_of_row(by, in[row], seen);
-      write_row(by, in[row], out[row], Map<Real>(seen, state));
+    each_row(ex, in, out, seen, [&](index row, typename log_sum_exp<Real>::state state) {
       put_logsumexp(row, log_sum_exp<Real>{}.lower(state));
+      return Map<Real>(seen, state);
     });
   };
   if (options.logsumexp) {
@@ -256,9 +188,9 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   using real = softmax_parts::real_in<const View>;
   const auto in = softmax_parts::rows_along(x, options.axis, "logsumexp");
   const auto put = verbs::output(x, out, in.size());
-  const softmax_parts::scaled<real> seen(options.scale);
-  softmax_parts::each_row(ex, in.size(), in.length(), [&](index row, const auto& by) {
-    put(row, log_sum_exp<real>{}.lower(softmax_parts::state_of_row(by, in[row], seen)));
+  const auto seen = softmax_parts::scale_of<real>(options.scale);
+  softmax_parts::each_row(ex, in, std::nullopt, seen, [&](index row, typename log_sum_exp<real>::state state) {
+    put(row, log_sum_exp<real>{}.lower(state));
   });
 }
 

@@ -16,6 +16,7 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/columns.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/turn.hpp"
 
 namespace regroup::host {
 
@@ -28,6 +29,15 @@ class tile {
   constexpr tile(Load load, index size) : load_(std::move(load)), size_(size) {}
   [[nodiscard]] constexpr index size() const noexcept { return size_; }
   constexpr decltype(auto) operator[](index i) const { return load_(i); }
+  /// Element `i` of piece `j`.
+  constexpr decltype(auto) at(index i, index j) const {
+    if constexpr (requires { load_.at(i, j); }) {
+      return load_.at(i, j);
+    } else {
+      return load_(j * piece_elements + i);
+    }
+  }
+  [[nodiscard]] constexpr const Load& load() const noexcept { return load_; }
 
   /// The leaf of another monoid over map(element): the same lanes, the same order.
   template <class M, class Map = std::identity>
@@ -38,11 +48,38 @@ class tile {
   index size_;
 };
 
-/// Reads a contiguous tile, 16-bit floats widened.
+/// Asks memory to bring L elements, which may be past the end of anything, to the cache of a level.
+template <int Level, class X>
+void prefetch_lanes(const X* first) {
+  const auto* const bytes = reinterpret_cast<const char*>(first);
+  for (index at = 0; at < lanes * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
+}
+
+/// Reads elements side by side, 16-bit floats widened.
 template <class X>
 struct load_from {
   const X* first;
   constexpr decltype(auto) operator()(index i) const { return widen(first[i]); }
+};
+
+/// Reads a source where it is: states may borrow from its elements, so they are not copied.
+template <class Source>
+struct load_of {
+  const Source* source;
+  index first;
+  constexpr decltype(auto) operator()(index i) const { return (*source)[first + i]; }
+};
+
+/// Reads a tile whose pieces have been turned: element `i` of piece `j` stands at [i * L + j].
+template <class X>
+struct load_turned {
+  const X* turned;
+  const X* first = nullptr;  // where it came from
+  constexpr decltype(auto) at(index i, index j) const { return widen(turned[i * lanes + j]); }
+  /// While step i of the pieces is computed.
+  void meanwhile(index i) const {
+    if (first != nullptr) prefetch_lanes<1>(first + tile_elements + i * lanes);
+  }
 };
 
 template <class Load, class Map>
@@ -50,6 +87,10 @@ struct mapped {
   Load load;
   Map map;
   constexpr auto operator()(index i) const { return map(load(i)); }
+  /// The map takes its time, and memory may work meanwhile on the next tile.
+  void meanwhile(index i) const {
+    if constexpr (requires { *load.first; }) prefetch_lanes<1>(load.first + tile_elements + i);
+  }
 };
 
 template <class M, class Tile>
@@ -59,36 +100,89 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j]));
   index i = count;
   for (; i + lanes <= t.size(); i += lanes) {
+    if constexpr (requires { t.load().meanwhile(i); }) t.load().meanwhile(i);
     for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
   }
   for (index j = 0; i + j < t.size(); ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
-  for (index h = lanes / 2; h >= 1; h /= 2) {
-    const index pairs = std::min(h, count - h);  // lanes past `count` are absent
-    for (index j = 0; j < pairs; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
-    count = std::min(count, h);
-  }
+  const auto halve = [&](const auto h) {
+    if (count >= 2 * h) {  // a known length becomes packs
+      for (index j = 0; j < h; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
+    } else {
+      for (index j = 0; j < count - h; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));  // the rest are absent
+    }
+    count = std::min(count, index{h});
+  };
+  [&]<index... K>(std::integer_sequence<index, K...>) {
+    (halve(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
+  }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
   return lane.get(0);
 }
 
 /// The pieces that `n` elements touch; all but the last are whole.
 constexpr index pieces_of(index n) noexcept { return (n + piece_elements - 1) / piece_elements; }
 
+/// body(count, rest): the pieces of a tile, and the elements of the last; constants for a whole tile.
+template <class Body>
+constexpr void with_pieces(index n, const Body& body) {
+  if (n == tile_elements) {
+    body(std::integral_constant<index, lanes>{}, std::integral_constant<index, piece_elements>{});
+  } else {
+    const index count = pieces_of(n);
+    body(count, n - (count - 1) * piece_elements);
+  }
+}
+
 /// lane[j] = left fold of piece j of a tile.
 template <class M, class Tile>
 constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane) {
-  const index count = pieces_of(t.size());
-  const index rest = t.size() - (count - 1) * piece_elements;  // elements of the last piece
-  for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j * piece_elements]));
-  for (index i = 1; i < piece_elements; ++i) {
-    const index present = i < rest ? count : count - 1;
-    for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[j * piece_elements + i])));
+  with_pieces(t.size(), [&](const auto count, const auto rest) {
+    for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t.at(0, j)));
+    for (index i = 1; i < piece_elements; ++i) {
+      const index present = i < rest ? index{count} : count - 1;
+      for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
+    }
+  });
+}
+
+/// The places of a tile with its pieces turned, or back again.
+enum class turning_to { lanes, pieces };
+template <class X>
+void turn_pieces(const X* from, X* to, index n, turning_to where) {
+  const index whole = n / piece_elements;
+  const index rest = n % piece_elements;
+  if (where == turning_to::lanes) {
+    turn(from, piece_elements, to, lanes, whole, piece_elements);
+    for (index i = 0; i < rest; ++i) to[i * lanes + whole] = from[whole * piece_elements + i];
+  } else {
+    turn(from, lanes, to, piece_elements, piece_elements, whole);
+    for (index i = 0; i < rest; ++i) to[whole * piece_elements + i] = from[i * lanes + whole];
   }
+}
+
+/// Whether elements can be moved as bytes into an array that nobody has cleared.
+template <class X>
+inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
+
+/// body(the same tile with its pieces turned), where its elements can be moved.
+template <class X, class Body>
+void with_turned(const tile<load_from<X>>& t, const Body& body) {
+  if constexpr (is_movable<X>) {
+    alignas(64) std::array<X, tile_elements> turned;
+    turn_pieces(t.load().first, turned.data(), t.size(), turning_to::lanes);
+    body(tile<load_turned<X>>{{turned.data()}, t.size()});
+  } else {
+    body(t);
+  }
+}
+template <class Tile, class Body>
+void with_turned(const Tile& t, const Body& body) {
+  body(t);
 }
 
 template <class M, class Tile>
 constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
-  fold_pieces(m, t, from);
+  with_turned(t, [&](const auto& turned) { fold_pieces(m, turned, from); });
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
     columns<state_of<M>> to;
     for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));
@@ -155,29 +249,19 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   }
 }
 
-/// Calls body(pointer) with a copy of the elements [first, first + n) of a source side by side.
+/// body(tile) with the elements [first, first + n) of a source: where they are, if they stand side by side or must not be
+/// copied, else moved together.
 template <source Source, class Body>
-void with_copy(const Source& s, index first, index n, const Body& body) {
+void with_tile(const Source& s, index first, index n, const Body& body) {
   using element = element_of<Source>;
-  if constexpr (std::is_trivially_default_constructible_v<element>) {
+  if (const auto data = contiguous(s); data != nullptr) {
+    body(tile<load_from<element>>{{data + first}, n});
+  } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
     for (index i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = s[first + i];
-    body(static_cast<const element*>(copy.get()));
+    body(tile<load_from<element>>{{copy.get()}, n});
   } else {
-    std::vector<element> copy;
-    copy.reserve(static_cast<std::size_t>(n));
-    for (index i = 0; i < n; ++i) copy.push_back(s[first + i]);
-    body(static_cast<const element*>(copy.data()));
-  }
-}
-
-/// The same without the copy where the elements are side by side already.
-template <source Source, class Body>
-void with_contiguous(const Source& s, index first, index n, const Body& body) {
-  if (const auto data = contiguous(s); data != nullptr) {
-    body(static_cast<const element_of<Source>*>(data + first));
-  } else {
-    with_copy(s, first, n, body);
+    body(tile<load_of<Source>>{{&s, first}, n});
   }
 }
 
@@ -194,14 +278,19 @@ void run(F&& f) {
   }
 }
 
+/// The leaf of a tile of at least one element.
+template <class M, class Load>
+state_of<M> leaf_of(const M& m, const tile<Load>& t) {
+  std::optional<state_of<M>> state;
+  run<is_plain<state_of<M>, std::remove_cvref_t<decltype(t[0])>>>([&] { state.emplace(leaf(m, t)); });
+  return *std::move(state);
+}
+
 /// The leaf of `n` >= 1 contiguous elements, the first of them at place `offset` of its tile.
 template <class M, class X>
 state_of<M> leaf_of(const M& m, const X* first, index n, index offset = 0) {
   const tile<load_from<X>> t{{first}, n};
-  if (offset != 0) return leaf_after(m, t, offset);
-  std::optional<state_of<M>> state;
-  run<is_plain<state_of<M>, X>>([&] { state.emplace(leaf(m, t)); });
-  return *std::move(state);
+  return offset == 0 ? leaf_of(m, t) : leaf_after(m, t, offset);
 }
 
 /// The forest of the tiles [first, last) of a source.
@@ -210,7 +299,7 @@ forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index l
   forest<state_of<M>> nodes;
   for (index t = first; t < last; ++t) {
     const index n = std::min(tile_elements, s.size() - t * tile_elements);
-    with_contiguous(s, t * tile_elements, n, [&](const auto* data) { nodes.push(m, {0, t, leaf_of(m, data, n)}); });
+    with_tile(s, t * tile_elements, n, [&](const auto& elements) { nodes.push(m, {0, t, leaf_of(m, elements)}); });
   }
   return nodes;
 }
@@ -222,8 +311,37 @@ state_of<M> fold_source(const M& m, const Source& s) {
   if (n == 0) return m.identity();
   if (n > tile_elements) return *fold_tiles(m, s, 0, tiles_of(n)).value(m);
   std::optional<state_of<M>> state;
-  with_contiguous(s, 0, n, [&](const auto* data) { state.emplace(leaf_of(m, data, n)); });
+  with_tile(s, 0, n, [&](const auto& elements) { state.emplace(leaf_of(m, elements)); });
   return *std::move(state);
+}
+
+/// sink(row, state) for the sources [first, last) of a batch. Short ones of plain states share one dispatched call.
+template <batch Batch, class M, class Sink>
+void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& sink) {
+  using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
+  if constexpr (is_plain<state_of<M>, element>) {
+    while (first < last) {
+      columns<state_of<M>> states;
+      const index most = std::min(last - first, lanes);
+      index done = 0;
+      dispatch([&] {
+        for (; done < most; ++done) {
+          const auto row = b[first + done];
+          const auto* const data = contiguous(row);
+          if (data == nullptr || row.size() == 0 || row.size() > tile_elements) break;
+          states.set(done, leaf(m, tile<load_from<element>>{{data}, row.size()}));
+        }
+      });
+      for (index i = 0; i < done; ++i) sink(first + i, states.get(i));
+      if (done < most) {
+        sink(first + done, fold_source(m, b[first + done]));
+        ++done;
+      }
+      first += done;
+    }
+  } else {
+    for (index row = first; row < last; ++row) sink(row, fold_source(m, b[row]));
+  }
 }
 
 }  // namespace regroup::host

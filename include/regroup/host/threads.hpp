@@ -22,6 +22,8 @@ namespace regroup::host {
 /// Less work than this stays on the calling thread: about what waking a worker costs, several times over.
 inline constexpr index grain_tiles = 4;
 inline constexpr double grain_nanoseconds = 10000.0;
+/// A scan's chunk is at most 2^scan_level tiles, so that its second pass finds the elements in a cache.
+inline constexpr int scan_level = 5;
 
 template <class Self>
 class threads {
@@ -29,10 +31,9 @@ class threads {
   /// sink(row, state): the state of every source of a batch.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
-    const index level = chunk_level(b);
-    std::vector<chunk> chunks = chunks_of(b, level);
+    const std::vector<chunk> chunks = chunks_of(b, chunk_level(b));
     if (chunks.size() <= 1) {
-      for (index row = 0; row < b.size(); ++row) sink(row, fold_source(m, b[row]));
+      fold_rows(b, 0, b.size(), m, sink);
       return;
     }
     std::vector<forest<state_of<M>>> parts(chunks.size());
@@ -41,7 +42,7 @@ class threads {
       if (c.is_part) {
         parts[static_cast<std::size_t>(i)] = fold_tiles(m, b[c.row], c.first, c.last);
       } else {
-        for (index row = c.first; row < c.last; ++row) sink(row, fold_source(m, b[row]));
+        fold_rows(b, c.first, c.last, m, sink);
       }
     });
     for (std::size_t i = 0; i < chunks.size();) {
@@ -56,44 +57,55 @@ class threads {
     }
   }
 
-  /// sink(row, position, state): every prefix of every source of a batch.
-  template <batch Batch, class M, class Sink>
-  void scan(const Batch& b, const M& m, scan_kind kind, const Sink& sink) const {
-    const index level = chunk_level(b);
-    std::vector<chunk> chunks = chunks_of(b, level);
+  /// sink(row, position, answers): answer(state) of every prefix of every source of a batch, a run of them at a time.
+  template <batch Batch, class M, class Answer, class Sink>
+  void scan(const Batch& b, const M& m, scan_kind kind, const Answer& answer, const Sink& sink) const {
+    using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
+    using scanner = tile_scanner<M, element, Answer>;
     const auto put_to = [&sink](index row) {
-      return [&sink, row](index i, const state_of<M>& s) { sink(row, i, s); };
+      return [&sink, row](index position, const auto& answers) { sink(row, position, answers); };
     };
-    if (chunks.size() <= 1) {
-      for (index row = 0; row < b.size(); ++row) scan_source(m, b[row], kind, put_to(row));
-      return;
-    }
-    // pass one: the summary of every tile of every long source; then their carries, in order; pass two: the prefixes
-    std::vector<std::vector<tile_summary<state_of<M>>>> summaries(chunks.size());
-    each(static_cast<index>(chunks.size()), [&](index i) {
-      const chunk& c = chunks[static_cast<std::size_t>(i)];
-      if (c.is_part) {
-        summaries[static_cast<std::size_t>(i)] = summarise_tiles(m, b[c.row], c.first, c.last);
-      } else {
-        for (index row = c.first; row < c.last; ++row) scan_source(m, b[row], kind, put_to(row));
-      }
-    });
-    std::vector<std::vector<tile_carry<state_of<M>>>> carries(chunks.size());
+    const auto scan_rows = [&](index first, index last) {
+      scanner scan(m, kind, answer);
+      for (index row = first; row < last; ++row) scan_source(scan, m, b[row], put_to(row));
+    };
+    const std::vector<chunk> chunks = chunks_of(b, std::min(chunk_level(b), scan_level));
+    if (chunks.size() <= 1) return scan_rows(0, b.size());
+    // By rounds that caches hold. Pass one: the summary of every tile of every long source, and the short sources; then
+    // carries, in order; pass two: the prefixes.
     carry_chain<M> chain(m);
-    for (std::size_t i = 0; i < chunks.size(); ++i) {
-      if (!chunks[i].is_part) continue;
-      if (chunks[i].first == 0) chain = carry_chain<M>(m);
-      for (auto& summary : summaries[i]) carries[i].push_back(chain.next(std::move(summary)));
-      summaries[i] = {};
-    }
-    each(static_cast<index>(chunks.size()), [&](index i) {
-      const chunk& c = chunks[static_cast<std::size_t>(i)];
-      if (!c.is_part) return;
-      for (index t = c.first; t < c.last; ++t) {
-        scan_tile(m, b[c.row], t, carries[static_cast<std::size_t>(i)][static_cast<std::size_t>(t - c.first)], kind,
-                  put_to(c.row));
+    std::vector<std::vector<tile_summary<state_of<M>>>> summaries;
+    std::vector<std::vector<tile_carry<state_of<M>>>> carries;
+    const auto round = static_cast<std::size_t>(4 * self().concurrency());
+    for (std::size_t begin = 0; begin < chunks.size(); begin += round) {
+      const std::span now(chunks.data() + begin, std::min(round, chunks.size() - begin));
+      summaries.assign(now.size(), {});
+      carries.assign(now.size(), {});
+      each(static_cast<index>(now.size()), [&](index i) {
+        const chunk& c = now[static_cast<std::size_t>(i)];
+        if (c.is_part) {
+          summaries[static_cast<std::size_t>(i)] = summarise_tiles(m, b[c.row], c.first, c.last);
+        } else {
+          scan_rows(c.first, c.last);
+        }
+      });
+      for (std::size_t i = 0; i < now.size(); ++i) {
+        if (!now[i].is_part) continue;
+        if (now[i].first == 0) chain = carry_chain<M>(m);
+        for (auto& summary : summaries[i]) {
+          carries[i].push_back(chain.next());
+          chain.push(std::move(summary));
+        }
       }
-    });
+      each(static_cast<index>(now.size()), [&](index i) {
+        const chunk& c = now[static_cast<std::size_t>(i)];
+        if (!c.is_part) return;
+        scanner scan(m, kind, answer);
+        for (index t = c.first; t < c.last; ++t) {
+          scan(b[c.row], t, carries[static_cast<std::size_t>(i)][static_cast<std::size_t>(t - c.first)], put_to(c.row));
+        }
+      });
+    }
   }
 
   /// body(0), ..., body(n - 1), each once; `cost` is an estimate of one call in nanoseconds.
@@ -125,16 +137,16 @@ class threads {
 
   /// Chunks are 2^level tiles, aligned: a function of speed only, since any level gives the same bits.
   template <batch Batch>
-  [[nodiscard]] index chunk_level(const Batch& b) const {
+  [[nodiscard]] int chunk_level(const Batch& b) const {
     const index workers = std::max<index>(self().concurrency(), 1);
     index most = 0;
     if (b.size() == 1) most = tiles_of(b[0].size());
-    index level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
+    int level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
     while ((most >> level) > 64 * workers) ++level;
     return level;
   }
   template <batch Batch>
-  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, index level) const {
+  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level) const {
     std::vector<chunk> chunks;
     if (self().concurrency() <= 1) return chunks;
     const index whole = index{1} << level;

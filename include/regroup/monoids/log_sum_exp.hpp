@@ -23,7 +23,7 @@ struct rescale {
     const Real low = math::select(right_is_higher, m_left, m_right);
     const Real high = math::select(right_is_higher, m_right, m_left);
     m = math::select(low == low, high, low);
-    factor = math::select(low == high, Real{1}, math::exp(low - high));
+    factor = math::select(low == high, Real{1}, math::decay(low - high));
   }
 
   constexpr Real operator()(Real left, Real right) const {
@@ -40,10 +40,29 @@ struct softmax_weight {
   template <class X>
   constexpr Real operator()(const X& element) const {
     const Real x = static_cast<Real>(element);
-    const Real decay = math::exp(x - m);
-    const Real present = math::select(x == m, Real{1}, decay);
+    const Real present = math::select(x == m, Real{1}, math::decay(x - m));
     return math::select(x == detail::least<Real>, Real{0}, present);
   }
+};
+
+/// The same where m is finite: then nothing needs a case of its own.
+template <std::floating_point Real>
+struct finite_weight {
+  Real m;
+  template <class X>
+  constexpr Real operator()(const X& element) const {
+    return math::decay(static_cast<Real>(element) - m);
+  }
+};
+
+/// The largest element but for NaN, which may or may not show, and the sign of zero: what softmax's first sweep needs,
+/// since its second one meets every NaN. One instruction a pack.
+template <std::floating_point Real>
+struct peak {
+  static constexpr bool is_commutative = true;
+  constexpr Real identity() const { return detail::least<Real>; }
+  constexpr Real operator()(Real a, Real b) const { return a < b ? b : a; }
+  constexpr Real lower(Real m) const { return m + Real{0}; }
 };
 
 /// log(sum exp x) of elements converted to Real, natural logarithm: -inf for nothing or all -inf, +inf where one is,
@@ -75,8 +94,10 @@ struct log_sum_exp {
   }
   template <class Tile>
   constexpr state lift_tile(const Tile& tile) const {
-    const Real m = tile.fold(maximum<Real>{}) + Real{0};
-    return {m, plus<Real>{}.lower(tile.fold(plus<Real>{}, softmax_weight<Real>{m}))};
+    const Real m = peak<Real>{}.lower(tile.fold(peak<Real>{}));
+    const Real s = math::is_finite(m) ? tile.fold(plus<Real>{}, finite_weight<Real>{m})
+                                      : tile.fold(plus<Real>{}, softmax_weight<Real>{m});
+    return {math::select(s == s, m, s), plus<Real>{}.lower(s)};
   }
 };
 

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// How rows of softmax are swept, two ways with one meaning and the same bits. A row x folds to the state (M, s); then
+// `look(row, state)` returns the map that makes the outputs y[i] = map(x[i], exp(x[i] - M)), or nothing.
+//   near_sweep: rows side by side in memory that a cache holds, on one thread: every exponential is computed once, and a
+//               row is written while the weights of the next one are computed
+//   far_sweep:  any row, by folds that an executor spreads over its threads
+// Level: lane.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "regroup/host/dispatch.hpp"
+#include "regroup/host/lanes.hpp"
+#include "regroup/memory.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+
+namespace regroup {
+
+/// The longest row whose maximum is found before anything is summed. A row of one more element is swept once as
+/// log_sum_exp, tile by tile. Part of the bits.
+inline constexpr index longest_two_sweep_row = 65536;
+
+namespace softmax_parts {
+
+/// x scale, rounded once. An fma, so that no compiler joins the product to the subtraction that follows.
+template <std::floating_point Real>
+struct scaled {
+  Real scale;
+  template <class X>
+  constexpr Real operator()(const X& x) const {
+    return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
+  }
+};
+/// The same for scale 1.
+template <std::floating_point Real>
+struct unscaled {
+  template <class X>
+  constexpr Real operator()(const X& x) const {
+    return static_cast<Real>(widen(x));
+  }
+};
+
+/// exp(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
+template <std::floating_point Real, class Seen = scaled<Real>>
+struct weight {
+  Seen seen;
+  Real m;
+  template <class X>
+  constexpr Real operator()(const X& x) const {
+    return math::decay(seen(x) - m);
+  }
+};
+
+/// A monoid over map(x), so that a fold reads x and nothing is stored in between.
+template <class M, class Map>
+struct over {
+  static constexpr bool is_commutative = regroup::is_commutative<M>;
+  M m;
+  Map map;
+  constexpr state_of<M> identity() const { return m.identity(); }
+  template <class X>
+  constexpr state_of<M> lift(const X& x) const {
+    return regroup::lift(m, map(x));
+  }
+  constexpr state_of<M> operator()(const state_of<M>& a, const state_of<M>& b) const { return m(a, b); }
+  template <class Tile>
+  constexpr state_of<M> lift_tile(const Tile& tile) const {
+    return tile.fold(m, map);
+  }
+};
+template <class M, class Map>
+over(M, Map) -> over<M, Map>;
+
+/// Writes y[i] = value(i) in order, by way of L values at a time, so that the loop vectorises where y is the input, too.
+template <class Y, class Value>
+class writer {
+ public:
+  /// The outputs [first, last); `past_caches` where they are part of a large output.
+  writer(Y* y, index first, index last, bool past_caches, const Value& value)
+      : y_(y), next_(first), last_(last), value_(value) {
+    if (!past_caches) return;
+    const auto ragged = static_cast<index>(bytes_to_line(y + first) / sizeof(Y));
+    if (ragged > 0 && ragged < last - first) put(ragged, false);
+    past_caches_ = bytes_to_line(y + next_) == 0;
+  }
+  /// The next L outputs, if there are as many.
+  void step() {
+    if (next_ + lanes <= last_) put(lanes, past_caches_);
+  }
+  void finish() {
+    while (next_ + lanes <= last_) put(lanes, past_caches_);
+    if (next_ < last_) put(last_ - next_, false);
+  }
+
+ private:
+  void put(index n, bool whole_lines) {
+    alignas(cache_line) std::array<Y, lanes> values;
+    for (index j = 0; j < n; ++j) values[static_cast<std::size_t>(j)] = static_cast<Y>(value_(next_ + j));
+    if (whole_lines) {
+      copy_lines_past_caches(y_ + next_, values.data(), sizeof(values));
+    } else {
+      for (index j = 0; j < n; ++j) y_[next_ + j] = values[static_cast<std::size_t>(j)];
+    }
+    next_ += n;
+  }
+  Y* y_;
+  index next_;
+  index last_;
+  Value value_;
+  bool past_caches_ = false;
+};
+
+/// A map may set single outputs when the others are written: `finish(y)`.
+template <class Map, class Row>
+void finish_row(const Map& map, const Row& y) {
+  if constexpr (requires { map.finish(y); }) map.finish(y);
+}
+
+/// Sweeps rows of up to 65,536 elements side by side. Inlined into a dispatched function.
+template <class X, std::floating_point Real>
+class near_sweep {
+ public:
+  near_sweep(index length, scaled<Real> seen)
+      : seen_(seen),
+        length_(length),
+        weights_(std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(2 * length))) {}
+
+  /// The states only: look(row, state).
+  template <class In, class Look>
+  void rows(const In& in, std::nullopt_t, index first, index last, bool, const Look& look) {
+    for (index row = first; row < last; ++row) look(row, state(in[row].first, weights_.get(), [] {}));
+  }
+  template <class In, class Out, class Look>
+  void rows(const In& in, const Out& out, index first, index last, bool past_caches, const Look& look) {
+    const auto writer_of = [&](index row, const auto& map) {
+      const auto value = [x = in[row].first, w = kept(row), map](index i) { return map(x[i], w[i]); };
+      return writer(out[row].first, 0, length_, past_caches, value);
+    };
+    auto map = look(first, state(in[first].first, kept(first), [] {}));
+    for (index row = first; row < last; ++row) {
+      auto write = writer_of(row, map);
+      std::optional<std::remove_cvref_t<decltype(map)>> next;
+      if (row + 1 < last) next = look(row + 1, state(in[row + 1].first, kept(row + 1), [&] { write.step(); }));
+      write.finish();
+      finish_row(map, out[row]);
+      if (next) map = *next;
+    }
+    if (past_caches) finish_past_caches();
+  }
+
+ private:
+  static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
+  using row_state = typename log_sum_exp<Real>::state;
+
+  template <class Seen>
+  struct load_seen {
+    const X* x;
+    Seen seen;
+    constexpr Real operator()(index i) const { return seen(x[i]); }
+  };
+  /// Reads weights and keeps them; meanwhile memory brings later elements, and outputs of the row before are written.
+  template <class Seen, class Meanwhile>
+  struct load_weights {
+    const X* x;
+    Real* kept;
+    weight<Real, Seen> w;
+    index ahead;
+    const Meanwhile& other;
+    Real operator()(index i) const { return kept[i] = w(x[i]); }
+    void meanwhile(index i) const {
+      host::prefetch_lanes<2>(x + i + ahead);
+      other();
+    }
+  };
+
+  [[nodiscard]] Real* kept(index row) const { return weights_.get() + row % 2 * length_; }
+
+  template <class Meanwhile>
+  row_state state(const X* x, Real* weights, const Meanwhile& meanwhile) {
+    if (length_ == 0) return log_sum_exp<Real>{}.identity();
+    return seen_.scale == Real{1} ? state(x, weights, unscaled<Real>{}, meanwhile) : state(x, weights, seen_, meanwhile);
+  }
+  template <class Seen, class Meanwhile>
+  row_state state(const X* x, Real* weights, Seen seen, const Meanwhile& meanwhile) {
+    const auto elements_at = [&](index i) { return load_seen<Seen>{x + i, seen}; };
+    Real m = peak<Real>{}.lower(fold(peak<Real>{}, elements_at));
+    if (!math::is_finite(m)) m = peak<Real>{}.lower(fold(maximum<Real>{}, elements_at));
+    const index ahead = std::max(length_, tile_elements);
+    const Real s = fold(plus<Real>{}, [&](index i) {
+      return load_weights<Seen, Meanwhile>{x + i, weights + i, {seen, m}, ahead, meanwhile};
+    });
+    return {m, plus<Real>{}.lower(s)};
+  }
+  /// The state of a row in the contract's order.
+  template <class M, class LoadAt>
+  Real fold(const M& m, const LoadAt& load_at) const {
+    std::array<Real, most_tiles> leaves{};
+    std::size_t count = 0;
+    for (index i = 0; i < length_; i += tile_elements) {
+      leaves[count++] = host::leaf(m, host::tile(load_at(i), std::min(tile_elements, length_ - i)));
+    }
+    return perfect(m, std::span(leaves.data(), count));
+  }
+
+  scaled<Real> seen_;
+  index length_;
+  std::unique_ptr<Real[]> weights_;  // of this row and of the one before
+};
+
+/// Sweeps any row by folds of an executor.
+template <executor Executor, std::floating_point Real>
+class far_sweep {
+ public:
+  far_sweep(const Executor& ex, scaled<Real> seen, bool past_caches) : ex_(ex), seen_(seen), past_caches_(past_caches) {}
+
+  template <class In, class Out, class Look>
+  void row(const In& in, const Out& out, index row, const Look& look) const {
+    const auto x = in[row];
+    const auto state = state_of_row(x);
+    if constexpr (std::same_as<Out, std::nullopt_t>) {
+      look(row, state);
+    } else {
+      const auto map = look(row, state);
+      write(x, out[row], [w = weight<Real>{seen_, state.m}, map](const auto& e) { return map(e, w(e)); });
+      finish_row(map, out[row]);
+    }
+  }
+
+ private:
+  template <class Row>
+  typename log_sum_exp<Real>::state state_of_row(const Row& row) const {
+    if (row.size() > longest_two_sweep_row) return fold(row, over{log_sum_exp<Real>{}, seen_});
+    Real m = peak<Real>{}.lower(fold(row, over{peak<Real>{}, seen_}));
+    if (!math::is_finite(m)) m = peak<Real>{}.lower(fold(row, over{maximum<Real>{}, seen_}));
+    return {m, plus<Real>{}.lower(fold(row, over{plus<Real>{}, weight<Real>{seen_, m}}))};
+  }
+  template <class X, class Y, class Map>
+  void write(const strided<X>& x, const strided<Y>& y, const Map& map) const {
+    ex_.for_each(tiles_of(x.count), static_cast<double>(tile_elements), [&](index t) {
+      const index first = t * tile_elements;
+      const index last = std::min(first + tile_elements, x.count);
+      host::dispatch([&] {
+        if (x.contiguous() != nullptr && y.contiguous() != nullptr) {
+          writer(y.first, first, last, past_caches_, [&](index i) { return map(x.first[i]); }).finish();
+        } else {
+          for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i]));
+        }
+      });
+      if (past_caches_) finish_past_caches();
+    });
+  }
+  template <class Row, class M>
+  state_of<M> fold(const Row& row, const M& m) const {
+    state_of<M> result = m.identity();
+    ex_.fold(single{row}, m, [&](index, const state_of<M>& s) { result = s; });
+    return result;
+  }
+
+  const Executor& ex_;
+  scaled<Real> seen_;
+  bool past_caches_;
+};
+
+}  // namespace softmax_parts
+}  // namespace regroup
