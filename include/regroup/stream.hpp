@@ -19,23 +19,6 @@ namespace regroup {
 
 namespace streams {
 
-template <class M>
-struct lifted_element {
-  using type = state_of<M>;
-};
-template <class M, class C, class X>
-X parameter_of(state_of<M> (C::*)(X) const);
-template <class M>
-  requires requires { parameter_of<M>(&M::lift); }
-struct lifted_element<M> {
-  using type = std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>;
-};
-template <class M>
-  requires(!requires { parameter_of<M>(&M::lift); } && has_lift<M, answer_of<M>>)
-struct lifted_element<M> {
-  using type = std::remove_cvref_t<answer_of<M>>;
-};
-
 /// Bytes out: a flat, native-endian record.
 class writer {
  public:
@@ -85,11 +68,6 @@ class reader {
 inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
 
 }  // namespace streams
-
-/// The element type an accumulator keeps by default: what `M::lift` takes; where that takes many types, the answer's if it
-/// is one of them (log_sum_exp<float>: float); and the state where there is no `lift`.
-template <class M>
-using lifted_element = typename streams::lifted_element<M>::type;
 
 /// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. For a monoid whose `lift`
 /// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements.

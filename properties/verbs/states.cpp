@@ -63,6 +63,20 @@ struct sum {
   double operator()(double a, double b) const { return a + b; }
 };
 
+/// A state with a base: a structured binding cannot take it apart.
+struct counted {
+  int count;
+};
+struct counted_sum : counted {
+  double sum;
+};
+struct total {
+  static constexpr bool is_commutative = true;
+  counted_sum identity() const { return {{0}, -0.0}; }
+  counted_sum lift(double x) const { return {{1}, x}; }
+  counted_sum operator()(counted_sum a, counted_sum b) const { return {{a.count + b.count}, a.sum + b.sum}; }
+};
+
 struct any_set {
   static constexpr bool is_commutative = true;
   bool identity() const { return false; }
@@ -142,6 +156,15 @@ TEST(states, an_operator_with_a_parameter) {
     regroup::accumulator acc{digits{7}};
     acc.push(ex, ds);
     EXPECT_EQ(acc.value(), value);
+  });
+}
+
+TEST(states, with_a_base) {
+  const std::vector<double> xs(5000, 0.5);
+  with_executors([&](const auto& ex) {
+    const counted_sum all = regroup::reduce(ex, xs, total{});
+    EXPECT_EQ(all.count, 5000);
+    EXPECT_EQ(all.sum, 2500);
   });
 }
 
