@@ -4,8 +4,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -14,10 +19,31 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
+#include "regroup/members.hpp"
 
 namespace regroup {
 
 namespace streams {
+
+/// Writes the bytes of x to sizeof(T) bytes of zeros: member by member as far as it can be taken apart, so that what
+/// stands between members stays 0.
+template <class T>
+void copy_bytes(const T& x, std::byte* to) {
+  if constexpr (std::is_array_v<T> || (requires { std::tuple_size<T>::value; } && std::ranges::contiguous_range<T>)) {
+    for (const auto& element : x) {
+      streams::copy_bytes(element, to);
+      to += sizeof(element);
+    }
+  } else if constexpr (members::count<T>() > 0) {
+    const auto* const whole = reinterpret_cast<const std::byte*>(&x);
+    members::for_each(x, [&](const auto& member) {
+      streams::copy_bytes(member, to + (reinterpret_cast<const std::byte*>(&member) - whole));
+    });
+  } else if constexpr (!std::is_empty_v<T>) {
+    constexpr bool is_extended = std::same_as<T, long double> && std::numeric_limits<T>::digits == 64;
+    std::memcpy(to, &x, is_extended ? 10 : sizeof(T));  // x87's numbers have 10 bytes
+  }
+}
 
 /// Bytes out: a flat, native-endian record.
 class writer {
@@ -25,7 +51,7 @@ class writer {
   template <class T>
   void put(const T& value) {
     bytes_.resize(bytes_.size() + sizeof(T));
-    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
+    copy_bytes(value, bytes_.data() + bytes_.size() - sizeof(T));
   }
   template <class T>
   void put_all(const std::vector<T>& values) {
@@ -45,9 +71,9 @@ class reader {
   explicit reader(std::span<const std::byte> bytes);
   template <class T>
   T take() {
-    T value;
-    take_bytes(&value, sizeof(T));
-    return value;
+    std::array<std::byte, sizeof(T)> bytes;
+    take_bytes(bytes.data(), sizeof(T));
+    return std::bit_cast<T>(bytes);
   }
   template <class T>
   std::vector<T> take_all() {
@@ -144,8 +170,11 @@ class accumulator {
   [[nodiscard]] index first_position() const noexcept { return first_; }
   [[nodiscard]] index next_position() const noexcept { return next_; }
 
-  /// Everything as bytes, with the order version and a checksum. For trivially copyable states and elements; readable on
-  /// machines of the same byte order. Not the monoid's parameters: load with an equal one.
+  /// Everything as bytes, with the order version and a checksum; readable on machines of the same byte order. States and
+  /// elements must be trivially copyable and own what they say: a pointer or a string_view means nothing elsewhere.
+  /// Where they are numbers, or aggregates and arrays of such (at most 12 members each), equal ones are saved as equal
+  /// bytes, whatever lies in their padding; any other class is copied as it lies, so give it no padding. Not the
+  /// monoid's parameters: load with an equal one.
   [[nodiscard]] std::vector<std::byte> save() const {
     require_saveable();
     streams::writer out;
