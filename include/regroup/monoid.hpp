@@ -30,6 +30,9 @@ using state_of = std::remove_cvref_t<decltype(std::declval<const M&>().identity(
 ///       constexpr int operator()(int a, int b) const { ... }            // combine; a stands left of b
 ///       constexpr int lower(int state) const { ... }                    // optional; default: the state
 ///     };
+///
+/// A state may borrow what an element owns (a string_view of a string): elements that are not trivially copyable are
+/// read where they are. Not the bytes of a trivially copyable one, which may be moved first, and not in a scan in place.
 template <class M>
 concept monoid = std::copyable<state_of<M>> && requires(const M& m, state_of<M> a, state_of<M> b) {
   { m(a, b) } -> std::convertible_to<state_of<M>>;

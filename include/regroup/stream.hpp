@@ -96,7 +96,8 @@ inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
 }  // namespace streams
 
 /// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. For a monoid whose `lift`
-/// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements.
+/// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements,
+/// which are copies: a state may borrow what X borrows (string_view), not what X owns (string).
 template <class M, class X = lifted_element<M>>
 class accumulator {
  public:
