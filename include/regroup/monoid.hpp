@@ -30,6 +30,9 @@ using state_of = std::remove_cvref_t<decltype(std::declval<const M&>().identity(
 ///       constexpr int operator()(int a, int b) const { ... }            // combine; a stands left of b
 ///       constexpr int lower(int state) const { ... }                    // optional; default: the state
 ///     };
+///
+/// A state may borrow what an element owns (a string_view of a string): elements that are not trivially copyable are
+/// read where they are. Not the bytes of a trivially copyable one, which may be moved first, and not in a scan in place.
 template <class M>
 concept monoid = std::copyable<state_of<M>> && requires(const M& m, state_of<M> a, state_of<M> b) {
   { m(a, b) } -> std::convertible_to<state_of<M>>;
@@ -86,6 +89,30 @@ constexpr auto lower(const M& m, const state_of<M>& s) {
 
 template <class M>
 using answer_of = decltype(regroup::lower(std::declval<const M&>(), std::declval<const state_of<M>&>()));
+
+namespace detail {
+template <class M>
+struct lifted_element {
+  using type = state_of<M>;
+};
+template <class M, class C, class X>
+X parameter_of(state_of<M> (C::*)(X) const);
+template <class M>
+  requires requires { parameter_of<M>(&M::lift); }
+struct lifted_element<M> {
+  using type = std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>;
+};
+template <class M>
+  requires(!requires { parameter_of<M>(&M::lift); } && has_lift<M, answer_of<M>>)
+struct lifted_element<M> {
+  using type = std::remove_cvref_t<answer_of<M>>;
+};
+}  // namespace detail
+
+/// The elements a monoid is for, where nobody says: what `M::lift` takes; where that takes many types, the answer's if it
+/// is one of them (log_sum_exp<float>: float); and the state where there is no `lift`.
+template <class M>
+using lifted_element = typename detail::lifted_element<M>::type;
 
 /// `lift` as a function object, for other libraries' transform-reduce:
 /// `std::transform_reduce(first, last, m.identity(), m, regroup::lifting(m))`.

@@ -4,8 +4,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <concepts>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -14,27 +19,31 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
+#include "regroup/members.hpp"
 
 namespace regroup {
 
 namespace streams {
 
-template <class M>
-struct lifted_element {
-  using type = state_of<M>;
-};
-template <class M, class C, class X>
-X parameter_of(state_of<M> (C::*)(X) const);
-template <class M>
-  requires requires { parameter_of<M>(&M::lift); }
-struct lifted_element<M> {
-  using type = std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>;
-};
-template <class M>
-  requires(!requires { parameter_of<M>(&M::lift); } && has_lift<M, answer_of<M>>)
-struct lifted_element<M> {
-  using type = std::remove_cvref_t<answer_of<M>>;
-};
+/// Writes the bytes of x to sizeof(T) bytes of zeros: member by member as far as it can be taken apart, so that what
+/// stands between members stays 0.
+template <class T>
+void copy_bytes(const T& x, std::byte* to) {
+  if constexpr (std::is_array_v<T> || (requires { std::tuple_size<T>::value; } && std::ranges::contiguous_range<T>)) {
+    for (const auto& element : x) {
+      streams::copy_bytes(element, to);
+      to += sizeof(element);
+    }
+  } else if constexpr (members::count<T>() > 0) {
+    const auto* const whole = reinterpret_cast<const std::byte*>(&x);
+    members::for_each(x, [&](const auto& member) {
+      streams::copy_bytes(member, to + (reinterpret_cast<const std::byte*>(&member) - whole));
+    });
+  } else if constexpr (!std::is_empty_v<T>) {
+    constexpr bool is_extended = std::same_as<T, long double> && std::numeric_limits<T>::digits == 64;
+    std::memcpy(to, &x, is_extended ? 10 : sizeof(T));  // x87's numbers have 10 bytes
+  }
+}
 
 /// Bytes out: a flat, native-endian record.
 class writer {
@@ -42,7 +51,7 @@ class writer {
   template <class T>
   void put(const T& value) {
     bytes_.resize(bytes_.size() + sizeof(T));
-    std::memcpy(bytes_.data() + bytes_.size() - sizeof(T), &value, sizeof(T));
+    copy_bytes(value, bytes_.data() + bytes_.size() - sizeof(T));
   }
   template <class T>
   void put_all(const std::vector<T>& values) {
@@ -62,9 +71,9 @@ class reader {
   explicit reader(std::span<const std::byte> bytes);
   template <class T>
   T take() {
-    T value;
-    take_bytes(&value, sizeof(T));
-    return value;
+    std::array<std::byte, sizeof(T)> bytes;
+    take_bytes(bytes.data(), sizeof(T));
+    return std::bit_cast<T>(bytes);
   }
   template <class T>
   std::vector<T> take_all() {
@@ -86,13 +95,9 @@ inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
 
 }  // namespace streams
 
-/// The element type an accumulator keeps by default: what `M::lift` takes; where that takes many types, the answer's if it
-/// is one of them (log_sum_exp<float>: float); and the state where there is no `lift`.
-template <class M>
-using lifted_element = typename streams::lifted_element<M>::type;
-
 /// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. For a monoid whose `lift`
-/// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements.
+/// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements,
+/// which are copies: a state may borrow what X borrows (string_view), not what X owns (string).
 template <class M, class X = lifted_element<M>>
 class accumulator {
  public:
@@ -166,8 +171,11 @@ class accumulator {
   [[nodiscard]] index first_position() const noexcept { return first_; }
   [[nodiscard]] index next_position() const noexcept { return next_; }
 
-  /// Everything as bytes, with the order version and a checksum. For trivially copyable states and elements; readable on
-  /// machines of the same byte order. Not the monoid's parameters: load with an equal one.
+  /// Everything as bytes, with the order version and a checksum; readable on machines of the same byte order. States and
+  /// elements must be trivially copyable and own what they say: a pointer or a string_view means nothing elsewhere.
+  /// Where they are numbers, or aggregates and arrays of such (at most 12 members each), equal ones are saved as equal
+  /// bytes, whatever lies in their padding; any other class is copied as it lies, so give it no padding. Not the
+  /// monoid's parameters: load with an equal one.
   [[nodiscard]] std::vector<std::byte> save() const {
     require_saveable();
     streams::writer out;

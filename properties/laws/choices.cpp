@@ -136,8 +136,8 @@ struct derived : mixed {};
 
 TEST(members, are_found_in_order) {
   EXPECT_EQ(text_of(mixed{{1, -0.0f, 0.1f}, NAN, {3, 4}, true, "ab"}), "([1, -0, 0.1], nan, [3, 4], true, \"ab\")");
-  EXPECT_TRUE(is_transparent<mixed>);
-  EXPECT_FALSE(is_transparent<derived>);
+  EXPECT_TRUE(members::is_transparent<mixed>);
+  EXPECT_FALSE(members::is_transparent<derived>);
   EXPECT_EQ(image_of(mixed{{1, 2, 3}, 4, {5, 6}, {}, "x"}).size(), 1u + 3 + 1 + 1 + 2 + 1 + 1 + 1);
 }
 

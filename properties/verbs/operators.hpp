@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small operators of a user: words to join (a state that is a std::string), a state that counts its living copies, and
-// an operator that throws at a chosen element.
+// Small operators of a user: words to join (a state that is a std::string), the longest of them (a state that borrows),
+// a state that counts its living copies, and an operator that throws at a chosen element.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace verbs {
@@ -18,6 +19,13 @@ struct join {
   std::string lift(const std::string& word) const { return word; }
   std::string lift(char letter) const { return std::string(1, letter); }
   std::string operator()(const std::string& a, const std::string& b) const { return a + b; }
+};
+
+/// The longest word, the first of equals; borrowed.
+struct longest_word {
+  std::string_view identity() const { return {}; }
+  std::string_view lift(std::string_view w) const { return w; }
+  std::string_view operator()(std::string_view a, std::string_view b) const { return b.size() > a.size() ? b : a; }
 };
 
 inline std::atomic<std::int64_t> alive = 0;

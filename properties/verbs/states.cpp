@@ -30,13 +30,6 @@ struct city {
   [[nodiscard]] std::string_view initial() const { return std::string_view(name).substr(0, 1); }
 };
 
-/// The longest word, the first of equals; borrowed.
-struct longest_word {
-  std::string_view identity() const { return {}; }
-  std::string_view lift(std::string_view w) const { return w; }
-  std::string_view operator()(std::string_view a, std::string_view b) const { return b.size() > a.size() ? b : a; }
-};
-
 struct largest {
   std::optional<double> identity() const { return {}; }
   std::optional<double> lift(double x) const { return x; }
@@ -61,6 +54,20 @@ struct sum {
   static constexpr bool is_commutative = true;
   double identity() const { return -0.0; }
   double operator()(double a, double b) const { return a + b; }
+};
+
+/// A state with a base: a structured binding cannot take it apart.
+struct counted {
+  int count;
+};
+struct counted_sum : counted {
+  double sum;
+};
+struct total {
+  static constexpr bool is_commutative = true;
+  counted_sum identity() const { return {{0}, -0.0}; }
+  counted_sum lift(double x) const { return {{1}, x}; }
+  counted_sum operator()(counted_sum a, counted_sum b) const { return {{a.count + b.count}, a.sum + b.sum}; }
 };
 
 struct any_set {
@@ -103,7 +110,7 @@ TEST(states, strings_keep_order) {
 TEST(states, borrowed_and_optional) {
   const std::vector<std::string> words = {"fold", "regroup", "monoid", "lattice", "tile"};
   with_executors([&](const auto& ex) {
-    EXPECT_EQ(regroup::reduce(ex, words, longest_word{}), "regroup");
+    EXPECT_EQ(regroup::reduce(ex, words, verbs::longest_word{}), "regroup");
     EXPECT_EQ(regroup::reduce(ex, std::vector<double>{}, largest{}), std::nullopt);
     EXPECT_EQ(regroup::reduce(ex, std::vector<double>{3, 9, 2}, largest{}), 9);
   });
@@ -114,7 +121,7 @@ TEST(states, records_with_projections) {
   with_executors([&](const auto& ex) {
     EXPECT_EQ(regroup::reduce(ex, cities, sum{}, &city::people), 8);
     EXPECT_EQ(regroup::reduce(ex, cities, verbs::join{}, &city::name), "BaselBergenLund");
-    EXPECT_EQ(regroup::reduce(ex, cities, longest_word{}, &city::initial), "B");
+    EXPECT_EQ(regroup::reduce(ex, cities, verbs::longest_word{}, &city::initial), "B");
     std::vector<double> ys(3);
     regroup::inclusive_scan(ex, cities, ys, sum{}, &city::people);
     EXPECT_EQ(ys, (std::vector<double>{1.5, 4, 8}));
@@ -142,6 +149,15 @@ TEST(states, an_operator_with_a_parameter) {
     regroup::accumulator acc{digits{7}};
     acc.push(ex, ds);
     EXPECT_EQ(acc.value(), value);
+  });
+}
+
+TEST(states, with_a_base) {
+  const std::vector<double> xs(5000, 0.5);
+  with_executors([&](const auto& ex) {
+    const counted_sum all = regroup::reduce(ex, xs, total{});
+    EXPECT_EQ(all.count, 5000);
+    EXPECT_EQ(all.sum, 2500);
   });
 }
 

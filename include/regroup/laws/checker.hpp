@@ -277,7 +277,7 @@ class checker {
     f.bound = v.bitwise || s.opaque ? "0 (bitwise)" : text_of(static_cast<float>(v.allowed));
     bool special = false;
     for (const X& x : xs.all()) {
-      if constexpr (is_transparent<X>) {
+      if constexpr (members::is_transparent<X>) {
         for (const cell& c : image_of(x)) special = special || !std::isfinite(c.value);
       }
     }

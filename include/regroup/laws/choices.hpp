@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "regroup/laws/members.hpp"
+#include "regroup/members.hpp"
 
 namespace rc {
 template <class T>
@@ -66,7 +66,7 @@ class choices {
   /// A float, double or 16-bit float: small integers first, then halves, then everything that is trouble.
   template <class Real>
   Real real() {
-    if constexpr (half<Real>) {
+    if constexpr (members::half<Real>) {
       const float x = real_of<float>(word());
       const float largest = std::same_as<Real, float16> ? 65504.0f : 0x1.fep127f;
       return Real(std::isfinite(x) ? std::fmin(std::fmax(x, -largest), largest) : x);
@@ -170,7 +170,7 @@ struct arbitrary {
   X operator()(choices& from) const {
     if constexpr (std::same_as<X, bool>) {
       return from.flag();
-    } else if constexpr (std::is_floating_point_v<X> || half<X>) {
+    } else if constexpr (std::is_floating_point_v<X> || members::half<X>) {
       return from.real<X>();
     } else if constexpr (std::is_integral_v<X>) {
       return from.integer<X>();
@@ -185,7 +185,7 @@ struct arbitrary {
       for (auto&& element : x) element = arbitrary<std::ranges::range_value_t<X>>{}(from);
       return x;
     } else {
-      static_assert(is_transparent<X> && std::is_default_constructible_v<X>,
+      static_assert(members::is_transparent<X> && std::is_default_constructible_v<X>,
                     "regroup: give check_laws a generator of these elements: a callable from `laws::choices&` to one");
       X x{};
       fill(x, from);
@@ -198,10 +198,10 @@ struct arbitrary {
   static void fill(T& x, choices& from) {
     if constexpr (std::ranges::forward_range<T>) {
       for (auto& element : x) fill(element, from);
-    } else if constexpr (std::is_arithmetic_v<T> || half<T> || requires { x.resize(1); }) {
+    } else if constexpr (std::is_arithmetic_v<T> || members::half<T> || requires { x.resize(1); }) {
       x = arbitrary<T>{}(from);
     } else {
-      for_each_member(x, [&](auto& member) { fill(member, from); });
+      members::for_each(x, [&](auto& member) { fill(member, from); });
     }
   }
 };

@@ -54,10 +54,10 @@ class nudge {
   };
   template <class State>
   void move(State& s, bool underflow) {
-    if constexpr (is_transparent<State>) {
+    if constexpr (members::is_transparent<State>) {
       if (!is_active()) return;
       mover f{*this, underflow};
-      visit(s, f);
+      members::visit(s, f);
     }
   }
   template <class Real>
@@ -132,7 +132,7 @@ class collector {
     sides s;
     s.is_answer = answers;
     s.depth = depth;
-    if constexpr (is_transparent<L> && is_transparent<R>) {
+    if constexpr (members::is_transparent<L> && members::is_transparent<R>) {
       s.left = image_of(left);
       s.right = image_of(right);
     } else {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "regroup/laws/members.hpp"
+#include "regroup/members.hpp"
 
 namespace regroup::laws {
 
@@ -37,7 +37,7 @@ struct imaging {
   void size(std::size_t n) { cells.push_back({cell::kind::size, 0, static_cast<long double>(n)}); }
   template <class T>
   void operator()(const T& x) {
-    if constexpr (half<T>) {
+    if constexpr (members::half<T>) {
       cells.push_back({cell::kind::real, std::same_as<T, float16> ? 11 : 8, static_cast<long double>(widen(x))});
     } else if constexpr (std::is_floating_point_v<T>) {
       cells.push_back({cell::kind::real, std::numeric_limits<T>::digits, static_cast<long double>(x)});
@@ -49,9 +49,9 @@ struct imaging {
 }  // namespace detail
 
 template <class T>
-requires is_transparent<T> image image_of(const T& x) {
+requires members::is_transparent<T> image image_of(const T& x) {
   detail::imaging f;
-  visit(x, f);
+  members::visit(x, f);
   return std::move(f.cells);
 }
 
@@ -76,7 +76,7 @@ inline bool same(const image& a, const image& b, zeros z = zeros::signed_) {
 struct bitwise {
   template <class T>
   bool operator()(const T& a, const T& b) const {
-    if constexpr (is_transparent<T>) {
+    if constexpr (members::is_transparent<T>) {
       return same(image_of(a), image_of(b));
     } else {
       static_assert(
@@ -108,7 +108,7 @@ void print(std::ostream& out, const T& x) {
     } else {
       out << "char(" << static_cast<int>(x) << ')';
     }
-  } else if constexpr (half<T>) {
+  } else if constexpr (members::half<T>) {
     detail::print_number(out, widen(x));
   } else if constexpr (std::is_integral_v<T>) {
     out << +x;
@@ -129,16 +129,16 @@ void print(std::ostream& out, const T& x) {
       print<std::ranges::range_value_t<const T>>(out, element);
     }
     out << (n > most ? ", ... " + std::to_string(n) + " in all]" : "]");
-  } else if constexpr (optional_like<T>) {
+  } else if constexpr (members::optional_like<T>) {
     if (x.has_value()) {
       print(out, *x);
     } else {
       out << "nothing";
     }
-  } else if constexpr (tuple_like<T> || std::is_empty_v<T> || detail::member_count<T>() > 0) {
+  } else if constexpr (members::tuple_like<T> || std::is_empty_v<T> || members::count<T>() > 0) {
     bool first = true;
     out << '(';
-    for_each_member(x, [&](const auto& member) {
+    members::for_each(x, [&](const auto& member) {
       out << (first ? "" : ", ");
       first = false;
       print<std::remove_cvref_t<decltype(member)>>(out, member);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state as the numbers it is made of: aggregates, tuples, ranges and optionals are taken apart, down to arithmetic.
-// So two states can be compared member by member, printed, filled by a generator, and nudged (image.hpp, choices.hpp,
-// comparison.hpp), with nothing asked of the user. Level: element; only for checking, nothing here runs in a fold.
+// So a fold keeps its members in arrays of their own (host/columns.hpp), a stream saves them (stream.hpp), and the laws
+// compare, print, make and nudge them (laws/), with nothing asked of the user. Level: element.
 #pragma once
 
 #include <concepts>
@@ -12,9 +12,9 @@
 #include <type_traits>
 #include <utility>
 
-#include "regroup/monoid.hpp"
+#include "regroup/float16.hpp"
 
-namespace regroup::laws {
+namespace regroup::members {
 
 template <class T>
 concept tuple_like = requires {
@@ -30,7 +30,7 @@ template <class T>
 concept half = std::same_as<T, float16> || std::same_as<T, bfloat16>;
 
 /// Members that an aggregate may have and still be taken apart.
-inline constexpr std::size_t most_members = 12;
+inline constexpr std::size_t most = 12;
 
 namespace detail {
 
@@ -96,23 +96,26 @@ constexpr std::size_t members_from() {
   }
 }
 
-/// The number of members of an aggregate, or 0 where it cannot be taken apart.
+}  // namespace detail
+
+/// The number of members of an aggregate, or 0 where a structured binding would not give them: an array, a union, a type
+/// with bases or with a `tuple_size` of its own, or more than `most`.
 template <class S>
-constexpr std::size_t member_count() {
+constexpr std::size_t count() {
   if constexpr (!std::is_aggregate_v<S> || std::is_array_v<S> || std::is_union_v<S>) {
     return 0;
-  } else if constexpr (requires { S{any_base<S>{}}; }) {
+  } else if constexpr (requires { std::tuple_size<S>::value; } || requires { S{detail::any_base<S>{}}; }) {
     return 0;
   } else {
-    constexpr std::size_t n = members_from<S, initialisers<S>()>();
-    return n <= most_members ? n : 0;
+    constexpr std::size_t n = detail::members_from<S, detail::initialisers<S>()>();
+    return n <= most ? n : 0;
   }
 }
 
 /// References to the members.
 template <class S>
-constexpr auto tie_members(S& s) {
-  constexpr std::size_t n = member_count<std::remove_const_t<S>>();
+constexpr auto tie(S& s) noexcept {
+  constexpr std::size_t n = count<std::remove_const_t<S>>();
   if constexpr (n == 1) {
     auto& [a] = s;
     return std::tie(a);
@@ -152,6 +155,8 @@ constexpr auto tie_members(S& s) {
   }
 }
 
+namespace detail {
+
 struct tied_get {  // finds the members' own get, or the standard's
   template <std::size_t I, class T>
   static constexpr decltype(auto) at(T& t) {
@@ -164,12 +169,12 @@ struct tied_get {  // finds the members' own get, or the standard's
 
 /// Calls f(member) for each direct member of an aggregate or tuple, in order.
 template <class T, class F>
-constexpr void for_each_member(T& x, const F& f) {
+constexpr void for_each(T& x, const F& f) {
   if constexpr (tuple_like<std::remove_const_t<T>>) {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (f(detail::tied_get::at<I>(x)), ...); }
     (std::make_index_sequence<std::tuple_size_v<std::remove_const_t<T>>>{});
   } else if constexpr (!std::is_empty_v<T>) {
-    std::apply([&](auto&... member) { (f(member), ...); }, detail::tie_members(x));
+    std::apply([&](auto&... member) { (f(member), ...); }, members::tie(x));
   }
 }
 
@@ -194,8 +199,8 @@ constexpr bool transparent() {
     return transparent<std::remove_cvref_t<decltype(*std::declval<const T&>())>>();
   } else if constexpr (tuple_like<T>) {
     return tuple_transparent<T>(std::make_index_sequence<std::tuple_size_v<T>>{});
-  } else if constexpr (member_count<T>() > 0) {
-    return all_transparent(std::type_identity<decltype(tie_members(std::declval<T&>()))>{});
+  } else if constexpr (count<T>() > 0) {
+    return all_transparent(std::type_identity<decltype(members::tie(std::declval<T&>()))>{});
   } else {
     return false;
   }
@@ -218,16 +223,16 @@ constexpr void visit(T& x, F& f) {
   } else if constexpr (std::ranges::forward_range<T>) {
     f.size(static_cast<std::size_t>(std::ranges::distance(x)));
     if constexpr (std::is_lvalue_reference_v<std::ranges::range_reference_t<T>>) {
-      for (auto& element : x) visit(element, f);
+      for (auto& element : x) members::visit(element, f);
     } else {
-      for (const std::ranges::range_value_t<T> element : x) visit(element, f);
+      for (const std::ranges::range_value_t<T> element : x) members::visit(element, f);
     }
   } else if constexpr (optional_like<value>) {
     f.size(x.has_value() ? 1 : 0);
-    if (x.has_value()) visit(*x, f);
+    if (x.has_value()) members::visit(*x, f);
   } else {
-    for_each_member(x, [&](auto& member) { visit(member, f); });
+    members::for_each(x, [&](auto& member) { members::visit(member, f); });
   }
 }
 
-}  // namespace regroup::laws
+}  // namespace regroup::members
