@@ -23,6 +23,14 @@ const char* const arrays_help =
     "order; '-' for X reads standard input. JSON has no NaN and no infinity: they are written NaN, Infinity and\n"
     "-Infinity, as Python's json module does. Exit status: 0 done, 2 wrong command line, 1 any other error.";
 
+const char* const attention_help =
+    "Query head h uses key head h / (H / Hkv). A score is q . k times the scale; then softcap, ALiBi and a floating mask\n"
+    "change it in this order, and a boolean mask, causal and window hide keys. A hidden key contributes nothing, whatever it\n"
+    "holds; a query that sees no key gets 0 and logsumexp -inf. With --kv-lengths, Nk is the entry's length for causal,\n"
+    "window and ALiBi. With --page-table, page p of an entry holds its keys from p times the page size. --sinks cannot\n"
+    "stand beside --state-out, for each state would count the sink.\n"
+    "\n";
+
 constexpr std::array<std::string_view, 8> options_with_numbers = {"--scale", "--window", "--softcap", "--axis",
                                                                   "--split", "--threads", "--cases",  "--seed"};
 
@@ -129,6 +137,8 @@ void declare(CLI::App& app, option_text& t) {
                   "save the state: DIR/m.npy, l.npy (..., H, Nq) and the unnormalised o.npy\n"
                   "(..., H, Nq, dv), for regroup merge; K and V may be a piece of the keys")
       ->type_name("DIR");
+
+  attention.footer(std::string(attention_help) + everywhere_help + arrays_help);
 
   CLI::App& merge = *app.add_subcommand("merge", "Combine attention states over disjoint keys, left to right");
   merge.add_option("STATE_DIR", t.states, "directories that regroup attention --state-out wrote");
