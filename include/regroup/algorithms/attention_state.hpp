@@ -63,9 +63,21 @@ class results {
     const int rank = out_.rank();
     index row = 0;
     for (int a = 0; a + 1 < rank; ++a) row += at[4 - rank + a] * out_.stride(a);
-    for (index c = 0; c < out_.extent(rank - 1); ++c) {
-      const Real numerator = sink == Real{hidden} ? o[c] : with_sink(o[c], -Real{});
-      out_.data()[row + c * out_.stride(rank - 1)] = static_cast<Out>(answer(numerator));
+    Out* const to = out_.data() + row;
+    const index n = out_.extent(rank - 1), step = out_.stride(rank - 1);
+    const auto write = [=](const auto& numerator) {
+      if (step == 1) {
+        host::dispatch([=] {
+          for (index c = 0; c < n; ++c) to[c] = static_cast<Out>(answer(numerator(o[c])));
+        });
+      } else {
+        for (index c = 0; c < n; ++c) to[c * step] = static_cast<Out>(answer(numerator(o[c])));
+      }
+    };
+    if (sink == Real{hidden}) {
+      write([](Real x) { return x; });
+    } else {
+      write([with_sink](Real x) { return with_sink(x, -Real{}); });
     }
     if (!lse_) return;
     Real* place = lse_->data();
