@@ -2,10 +2,13 @@
 # regroup attention with its options combined at random against float64 within the computed bound; what windows, softcap,
 # ALiBi and sinks do at their edges; states saved, merged in any partition and order, and what is refused.
 import os
+import signal
+import subprocess
+import time
 
 import numpy as np
 
-from support import FLOATS, cast, main, widen
+from support import FLOATS, TOOL, cast, main, widen
 from support.attention import AttentionCase, reference
 
 
@@ -253,6 +256,20 @@ class States(AttentionCase):
         np.save(self.path("t/m.npy"), np.full((4, 6), -np.inf))
         np.save(self.path("t/o.npy"), np.full((4, 6, 5), np.nan))
         self.assertSameBits(self.merged(folder, self.path("t"))[0], self.merged(folder)[0])
+
+    def test_a_signal_leaves_neither_files_nor_the_directory(self):
+        q, k, v = self.inputs("f8", (4, 6000, 64), (4, 6000, 64))
+        words = self.command(q, k, v, "--threads", "1", "--state-out", self.path("new/deep"), "-o", self.path("o.npy"))
+        before = sorted(os.listdir(self.folder))
+        process = subprocess.Popen([TOOL, *words], stderr=subprocess.PIPE)
+        for _ in range(5000):  # until the directory and its temporary files are there
+            if os.path.isdir(self.path("new/deep")) and len(os.listdir(self.path("new/deep"))) == 3:
+                break
+            time.sleep(0.001)
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+        self.assertEqual(sorted(os.listdir(self.folder)), before)
 
     def test_refusals(self):
         q, k, v = self.inputs("f4", (2, 3, 8), (2, 9, 8), dv=5)

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Words alone: exit status 2 and one sentence whenever the command line shows the error, before any file is opened.
+import io
 import json
+import os
 import re
 import subprocess
+import time
 
 import numpy as np
 
@@ -118,6 +121,33 @@ class CommandLine(Case):
             done = subprocess.run([TOOL, "reduce", x, "--with", "sum"], stdout=full, stderr=subprocess.PIPE)
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output", done.stderr)
+
+    def on_a_terminal(self, *words):
+        """Runs the tool with a terminal as standard error; its input stands still for a while. Returns what it showed."""
+        ours, theirs = os.openpty()
+        data = io.BytesIO()
+        np.save(data, np.ones(1000))
+        process = subprocess.Popen([TOOL, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        process.stdin.write(data.getvalue()[:-8])
+        process.stdin.flush()
+        time.sleep(2.5)
+        out, _ = process.communicate(data.getvalue()[-8:])
+        self.assertEqual((process.returncode, out), (0, b"sum 1000.0\n"))
+        shown = b""
+        try:
+            while piece := os.read(ours, 1000):
+                shown += piece
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        return shown.decode()
+
+    def test_progress_only_on_a_terminal(self):
+        shown = self.on_a_terminal("reduce", "-", "--with", "sum")
+        self.assertIn("regroup reduce standard input", shown)
+        self.assertTrue(shown.endswith("\r\033[K"), repr(shown))  # the line is gone at the end
+        self.assertEqual(self.on_a_terminal("reduce", "-", "--with", "sum", "--quiet"), "")
 
     def test_laws(self):
         lines = self.ok("laws", "sum", "affine", "--cases", "20", "--seed", "7").splitlines()
