@@ -27,6 +27,26 @@ attention_state<Real>::attention_state(const view<const Real>& m, const view<con
   copy(m, states_.m);
   copy(l, states_.l);
   copy(o, states_.o);
+  for (std::size_t i = 0; i < states_.m.size(); ++i) {
+    if (states_.m[i] != Real{hidden}) continue;
+    states_.l[i] = 0;
+    std::fill_n(states_.o.data() + i * static_cast<std::size_t>(dv_), dv_, -Real{});
+  }
+}
+
+template <std::floating_point Real>
+attention_state<Real> attention_state<Real>::from_normalised(const view<const Real>& o,
+                                                             const view<const Real>& logsumexp, Real to_natural) {
+  const Real one = 1;
+  shape still = logsumexp.extents();
+  for (index& stride : still) stride = 0;
+  attention_state result(logsumexp, view<const Real>(&one, logsumexp.extents(), still), o);
+  for (std::size_t i = 0; i < result.states_.m.size(); ++i) {
+    Real& m = result.states_.m[i];
+    m = m * to_natural + 0;
+    if (m != m) result.states_.l[i] = m;
+  }
+  return result;
 }
 
 template <std::floating_point Real>

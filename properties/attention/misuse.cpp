@@ -74,6 +74,28 @@ TEST(attention_misuse, logsumexp_scale_and_split) {
   });
 }
 
+TEST(attention_misuse, rules_sinks_and_pieces) {
+  using regroup::argument_error;
+  const std::vector<float> three(3);
+  for (const double cap : {0.0, -1.0, HUGE_VAL, std::nan("")}) {
+    refused<argument_error>({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.mask = regroup::softcap{cap}});
+  }
+  refused<argument_error>({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.mask = regroup::window{-2, 0}});
+  refused<argument_error>({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.mask = regroup::causal{} & regroup::window{0, -2}});
+  refused({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.mask = regroup::alibi(three)});
+  refused({2, 2, 4}, {1, 5, 4}, {1, 5, 3}, {2, 2, 3}, {.mask = regroup::alibi(three)});
+  refused({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.sinks = three});
+  refused({2, 2, 4}, {1, 5, 4}, {1, 5, 3}, {2, 2, 3}, {.split = 2, .sinks = three});
+  refused<regroup::shape_error>([&] { regroup::alibi(view<const float>(three.data(), {1, 3})); });
+  for (const regroup::key_piece& piece : {regroup::key_piece{-1, 9}, {5, 9}, {0, 4}, {9, 5}}) {
+    refused<argument_error>({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.piece = piece});
+  }
+  refused({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.piece = regroup::key_piece{0, 9, {7, 7}}});
+  refused<argument_error>([&] {
+    regroup::attention_state(par, in({2, 4}), dense(in({5, 4}), in({5, 3})), {.sinks = std::vector<float>(1)});
+  });
+}
+
 TEST(attention_misuse, overlaps) {
   const auto refuse = [](view<float> q, view<float> k, view<float> v, view<float> o, view<float> lse) {
     refused<regroup::overlap_error>([&] { regroup::attention(par, q, dense(k, v), o, {.logsumexp = lse}); });

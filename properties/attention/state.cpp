@@ -146,6 +146,63 @@ TEST(attention_state, aligned_pieces_merge_to_the_bits_of_the_whole) {
   EXPECT_TRUE(same_state(merge(p.state(0, 1024), p.state(1024, keys)), p.state(0, keys)));
 }
 
+/// What another system holds of a state, in logarithms of `Base`, and back.
+template <regroup::log_base Base>
+void there_and_back() {
+  const problem p;
+  const auto a = p.state(0, 600), b = p.state(600, keys), nothing = p.state(7, 7);
+  const auto whole = problem::normalised(p.state(0, keys));
+  const auto passed_on = [](const attention_state<float>& s) {
+    tensor<float> o({heads, queries, dv}), lse({heads, queries});
+    s.normalise<Base>(o.view(), lse.view());
+    return attention_state(regroup::normalised_attention<float, Base>{o.view(), lse.view()});
+  };
+  const auto got = problem::normalised(merge(passed_on(a), merge(passed_on(nothing), passed_on(b))));
+  EXPECT_LE(p.ratio(got, 8), 1);
+  for (std::size_t i = 0; i < whole.lse.values.size(); ++i) {
+    EXPECT_NEAR(got.lse.values[i], whole.lse.values[i], 4e-6);
+  }
+  EXPECT_TRUE(same_state(merge(passed_on(nothing), passed_on(nothing)), nothing));
+  EXPECT_TRUE(same_state(merge(passed_on(nothing), a), a));
+}
+TEST(attention_state, natural_logarithms_of_others) { there_and_back<regroup::log_base::e>(); }
+TEST(attention_state, base_2_logarithms_of_others) {
+  there_and_back<regroup::log_base::two>();
+  const problem p;
+  tensor<float> o({heads, queries, dv}), natural({heads, queries}), base_2({heads, queries});
+  p.state(0, keys).normalise(o.view(), natural.view());
+  p.state(0, keys).normalise<regroup::log_base::two>(o.view(), base_2.view());
+  for (std::size_t i = 0; i < natural.values.size(); ++i) {
+    EXPECT_NEAR(std::exp2(base_2.values[i]), std::exp(natural.values[i]), 2e-5 * std::exp(natural.values[i]));
+  }
+}
+
+TEST(attention_state, grows_as_keys_arrive) {
+  const problem p;
+  attention_state<float> running;
+  for (index first = 0; first < keys; first += 130) {
+    running.append(par, p.q.view(),
+                   dense(slice(p.k.view(), 1, first, std::min(first + 130, keys)),
+                         slice(p.v.view(), 1, first, std::min(first + 130, keys))));
+  }
+  EXPECT_LE(p.ratio(problem::normalised(running), 12), 1);
+  const auto prefix = p.state(0, 1000);  // computed once, continued twice
+  auto one = prefix, other = prefix;
+  one.merge(p.state(1000, keys));
+  other.merge(p.state(1000, 1200));
+  EXPECT_TRUE(same_state(prefix, p.state(0, 1000)));
+  EXPECT_LE(p.ratio(problem::normalised(one), 1), 1);
+  EXPECT_FALSE(same_state(one, other));
+}
+
+TEST(attention_state, no_keys_whatever_l_and_o_hold) {
+  tensor<float> m({heads, queries}), l({heads, queries}), o({heads, queries, dv});
+  std::fill(m.values.begin(), m.values.end(), -HUGE_VALF);
+  std::fill(l.values.begin(), l.values.end(), 3.0F);
+  std::fill(o.values.begin(), o.values.end(), std::numeric_limits<float>::quiet_NaN());
+  EXPECT_TRUE(same_state(attention_state<float>(m.view(), l.view(), o.view()), problem{}.state(3, 3)));
+}
+
 TEST(attention_state, bytes_and_arrays) {
   const problem p;
   const auto state = p.state(0, 100);

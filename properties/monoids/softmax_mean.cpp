@@ -96,6 +96,28 @@ TEST(softmax_mean, elements_are_widened) {
   EXPECT_NEAR(fold(regroup::softmax_mean<double>{.d = 1}, keys)[0], expected(5), 1e-15);
 }
 
+template <regroup::log_base Base>
+void as_others_hold_it() {
+  const fixed m;
+  const auto part = [&](float score, float value) { return m.lift(regroup::scored<float, pair>{score, {value, 1}}); };
+  const auto a = m(part(1, 2), part(3, 5)), b = m(part(-2, 7), part(4, -1));
+  const auto held = m.template normalised<Base>(a);
+  const auto both = m(m.lift(held), m.lift(m.template normalised<Base>(b)));
+  EXPECT_NEAR(m.lower(both)[0], m.lower(m(a, b))[0], 1e-6);
+  EXPECT_NEAR(m.template normalised<regroup::log_base::e>(both).logsumexp, m.template normalised<>(m(a, b)).logsumexp, 1e-6);
+  const auto nothing = m.template normalised<Base>(m.identity());
+  EXPECT_EQ(nothing.logsumexp, -HUGE_VALF);
+  EXPECT_EQ(nothing.o[0], 0);
+  EXPECT_TRUE(same(m.lift(nothing), m.identity()));
+}
+
+TEST(softmax_mean, a_normalised_state_is_an_element) {
+  as_others_hold_it<regroup::log_base::e>();
+  as_others_hold_it<regroup::log_base::two>();
+  const auto held = fixed{}.normalised<regroup::log_base::two>(fixed{}.lift(regroup::scored<float, pair>{3, {1, 2}}));
+  EXPECT_FLOAT_EQ(held.logsumexp, 3 / std::log(2.0F));
+}
+
 TEST(softmax_mean, one_definition_of_the_merge) {
   // a kernel's own update, element by element, is the public combine
   const regroup::rescale<float> merge{1.5F, 4.25F};

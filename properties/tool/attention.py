@@ -5,108 +5,13 @@ import os
 
 import numpy as np
 
-from support import FLOATS, SMALLEST, UNIT, Case, accumulated, cast, main, widen
+from support import FLOATS, cast, main
+from support.attention import AttentionCase, reference
 
 DATA = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../examples/data")
 
 
-def padded(x, rank):
-    return x.reshape((1,) * (rank - x.ndim) + x.shape)
-
-
-def reference(q, k, v, kind, scale=None, causal=None, mask=None, lengths=None):
-    """Output, logsumexp and their bounds, in float64; q, k, v widened, of one rank."""
-    rank = q.ndim
-    q, k, v = (padded(a.astype("f8"), 4) for a in (q, k, v))
-    group = q.shape[1] // k.shape[1]
-    k, v = (np.repeat(a, group, axis=1) for a in (k, v))
-    b, h, nq, d = q.shape
-    nk = k.shape[2]
-    scale = 1 / np.sqrt(d) if scale is None else scale
-    u = accumulated(kind)
-    with np.errstate(all="ignore"):
-        s = np.einsum("bhid,bhjd->bhij", q, k) * scale
-        e = (d + 4) * u * np.einsum("bhid,bhjd->bhij", np.abs(q), np.abs(k)) * abs(scale)
-    i, j = np.arange(nq)[:, None], np.arange(nk)[None, :]
-    seen = np.ones((b, h, nq, nk), bool)
-    lengths = np.full(b, nk) if lengths is None else np.asarray(lengths)
-    seen &= (j < lengths[:, None, None])[:, None]
-    if mask is not None:
-        mask = widen(mask)
-        whole = np.broadcast_to(padded(mask, 4), (b, h, nq, nk))
-        if mask.dtype == bool:
-            seen &= whole
-        else:
-            seen &= whole != -np.inf
-            with np.errstate(invalid="ignore"):
-                s = s + whole
-                e = e + u * np.abs(s)
-    if causal == "top-left":
-        seen &= j <= i
-    elif causal:
-        seen &= j <= (i + (lengths - nq)[:, None, None])[:, None]
-    s = np.where(seen, s, -np.inf)
-    e = np.where(seen & np.isfinite(e), e, 0)
-    nothing = ~seen.any(-1)
-    m = s.max(-1, initial=-np.inf, keepdims=True)
-    with np.errstate(all="ignore"):
-        w = np.where(seen, np.exp(s - np.where(np.isfinite(m), m, 0)), 0)
-        l = w.sum(-1, keepdims=True)
-        n = 64 * 16 + 16 + np.ceil(np.log2(max(nk, 2)))
-        e = e + u * (np.where(seen & np.isfinite(s), m - s, 0) + 4 * 20 + np.minimum(n, nk + 2) + 1)
-        vs = np.where(np.isfinite(v), v, 0)
-        o = np.einsum("bhij,bhjd->bhid", w, vs) / l
-        spread = np.einsum("bhij,bhjd->bhid", w * e, np.abs(vs)) / l
-        rel = (w * e).sum(-1, keepdims=True) / l
-        lse = (m + np.log(l))[..., 0]
-        bound = 1.01 * (spread + np.abs(o) * (rel + u + UNIT[kind])) + SMALLEST[kind]
-        lse_bound = 1.01 * (rel[..., 0] + 4 * u * np.abs(np.log(l[..., 0])) + u * np.abs(lse)) + u
-    o, bound = (np.where(nothing[..., None], 0, a) for a in (o, bound))
-    lse, lse_bound = np.where(nothing, -np.inf, lse), np.where(nothing, 0, lse_bound)
-    drop = (0,) * (4 - rank)
-    return o[drop], lse[drop], bound[drop], lse_bound[drop]
-
-
-class Attention(Case):
-    def attend(self, q, k, v, *words, **arrays):
-        for name, array in dict(q=q, k=k, v=v, **arrays).items():
-            if name not in self.on_disk or self.on_disk[name] is not array:
-                self.save(name + ".npy", array)
-                self.on_disk[name] = array
-        extra = []
-        for name in arrays:
-            extra += ["--" + name.replace("_", "-"), self.path(name + ".npy")]
-        o = self.array("attention", self.path("q.npy"), self.path("k.npy"), self.path("v.npy"), *words, *extra,
-                       "--lse", self.path("lse.npy"))
-        return o, np.load(self.path("lse.npy"))
-
-    def setUp(self):
-        super().setUp()
-        self.on_disk = {}
-
-    def inputs(self, kind, q_shape, k_shape, dv=None, size=1.5):
-        shapes = [q_shape, k_shape, k_shape[:-1] + ((dv or k_shape[-1]),)]
-        return [cast(self.random.normal(size=s) * size, kind) for s in shapes]
-
-    def check(self, q, k, v, kind, *words, scale=None, causal=None, mask=None, lengths=None):
-        words = list(words)
-        arrays = {}
-        if scale is not None:
-            words += ["--scale", repr(scale)]
-        if causal:
-            words += ["--causal" if causal == "bottom-right" else "--causal=" + causal]
-        if mask is not None:
-            arrays["mask"] = mask
-        if lengths is not None:
-            arrays["kv_lengths"] = np.asarray(lengths)
-        o, lse = self.attend(q, k, v, *words, **arrays)
-        expected, expected_lse, bound, lse_bound = reference(widen(q), widen(k), widen(v), kind, scale, causal, mask, lengths)
-        self.assertEqual((o.dtype, o.shape), (q.dtype, q.shape[:-1] + v.shape[-1:]))
-        self.assertEqual((lse.dtype, lse.shape), (np.dtype("f8" if kind == "f8" else "f4"), q.shape[:-1]))
-        self.assertWithin(widen(o), expected, bound, words)
-        self.assertWithin(lse, expected_lse, lse_bound, words)
-        return o, lse
-
+class Attention(AttentionCase):
     def test_types_ranks_and_heads(self):
         for kind in FLOATS:
             for q_shape, k_shape in [((5, 8), (9, 8)), ((3, 5, 8), (3, 9, 8)), ((2, 6, 7, 16), (2, 2, 70, 16)),

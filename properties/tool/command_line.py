@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Words alone: exit status 2 and one sentence whenever the command line shows the error, before any file is opened.
+import io
 import json
+import os
+import re
 import subprocess
+import time
 
 import numpy as np
 
@@ -10,7 +14,12 @@ from support import TOOL, Case, main
 WRONG = [
     ([], "command is missing"),
     (["sofmax", "x.npy"], "unknown command 'sofmax'"),
-    (["merge", "a", "-o", "o.npy"], "unknown command 'merge'"),
+    (["merges", "a", "-o", "o.npy"], "unknown command 'merges'"),
+    (["merge"], "STATE_DIR is missing"),
+    (["merge", "a"], "-o is missing"),
+    (["merge", "-o", "o.npy"], "STATE_DIR is missing"),
+    (["merge", "a", "-o", "o.npy", "--lse", "./o.npy"], "same name"),
+    (["merge", "a", "-o", "o.npy", "--split", "2"], "--split"),
     (["softmax"], "X is missing"),
     (["softmax", "x.npy"], "-o is missing"),
     (["softmax", "x.npy", "-o"], "needs a value"),
@@ -53,6 +62,18 @@ WRONG = [
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--split", "0"], "--split"),
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--scale", "inf"], "--scale"),
     (["attention", "-", "-", "v.npy", "-o", "o.npy"], "standard input"),
+    (["attention", "-", "k.npy", "v.npy", "-o", "o.npy", "--sinks", "-"], "standard input"),
+    *((["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", *option.split()], option.split()[0].split("=")[0]) for option in
+      ["--scale nan", "--scale -inf", "--scale=", "--softcap 0", "--softcap -1", "--softcap -.5", "--softcap inf", "--softcap -inf",
+       "--softcap nan", "--softcap x", "--softcap 1e999", "--window 1", "--window 1,2,3", "--window -2,0", "--window 0,-2",
+       "--window 1.5,2", "--window ,", "--window x,y", "--window 1,", "--window=", "--window", "--split -1", "--split 1.5",
+       "--threads 0", "--threads -3", "--alibi", "--sinks", "--mask", "--kv-lengths", "--page-table", "--state-out", "--alibi --quiet",
+       "--state-out=", "--state-out -x"]),
+    (["attention", "q.npy", "k.npy", "v.npy", "--state-out", "s", "--sinks", "s.npy"], ["--sinks", "--state-out"]),
+    (["attention", "q.npy", "k.npy", "v.npy", "--state-out", "s", "-o", "./s/o.npy"], "same name"),
+    (["attention", "q.npy", "k.npy", "v.npy", "--state-out", "s/", "--lse", "s/m.npy"], "same name"),
+    (["attention", "q.npy", "k.npy", "v.npy", "--lse", "l.npy"], "-o is missing"),
+    (["softmax", "x.npy", "-o", "p.npy", "--scale", "-.5x"], "--scale"),
     (["laws", "--cases", "0"], "--cases"),
     (["laws", "--seed", "-1"], "--seed"),
     (["laws", "median"], "'median'"),
@@ -70,7 +91,7 @@ class CommandLine(Case):
         self.assertRegex(self.ok("--version"), r"^regroup \d+\.\d+\.\d+\n$")
         self.assertEqual(self.ok("softmax", "--version"), self.ok("--version"))
         everything = self.ok("--help")
-        for command in ["softmax", "reduce", "scan", "attention", "laws", "info"]:
+        for command in ["softmax", "reduce", "scan", "attention", "merge", "laws", "info"]:
             self.assertIn(command, everything)
             text = self.ok(command, "--help")
             for option in ["--threads", "--device", "--json", "--quiet", "--help"]:
@@ -86,6 +107,9 @@ class CommandLine(Case):
                       ["--quiet", "reduce", x, "--with", "sum", "--axis", "+1"]]:
             self.assertEqual(self.ok(*words), "sum 3.0 12.0\n")
         self.assertEqual(self.ok("reduce", x, "--with", "sum", "--axis", "-1,-2"), "sum 15.0\n")
+        for scale in ["-.5", "-0.5", "-5e-1", "=-.5"]:  # a value may begin with a minus
+            words = ["--scale" + scale] if scale[0] == "=" else ["--scale", scale]
+            self.assertSameBits(self.array("softmax", x, *words), self.array("softmax", x, "--scale=-0.5"))
 
     def test_cuda_is_refused_in_words(self):
         x = self.save("x.npy", np.ones(3))
@@ -98,12 +122,44 @@ class CommandLine(Case):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"standard output", done.stderr)
 
+    def on_a_terminal(self, *words):
+        """Runs the tool with a terminal as standard error; its input stands still for a while. Returns what it showed."""
+        ours, theirs = os.openpty()
+        data = io.BytesIO()
+        np.save(data, np.ones(1000))
+        process = subprocess.Popen([TOOL, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=theirs)
+        os.close(theirs)
+        process.stdin.write(data.getvalue()[:-8])
+        process.stdin.flush()
+        time.sleep(2.5)
+        out, _ = process.communicate(data.getvalue()[-8:])
+        self.assertEqual((process.returncode, out), (0, b"sum 1000.0\n"))
+        shown = b""
+        try:
+            while piece := os.read(ours, 1000):
+                shown += piece
+        except OSError:  # the other end is closed
+            pass
+        os.close(ours)
+        return shown.decode()
+
+    def test_progress_only_on_a_terminal(self):
+        shown = self.on_a_terminal("reduce", "-", "--with", "sum")
+        self.assertIn("regroup reduce standard input", shown)
+        self.assertTrue(shown.endswith("\r\033[K"), repr(shown))  # the line is gone at the end
+        self.assertEqual(self.on_a_terminal("reduce", "-", "--with", "sum", "--quiet"), "")
+
     def test_laws(self):
-        text = self.ok("laws", "sum", "affine", "--cases", "20", "--seed", "7")
-        self.assertRegex(text, r"^sum \d+ laws hold .*seed 7, 20 cases.*\naffine \d+ laws hold .*\n$")
+        lines = self.ok("laws", "sum", "affine", "--cases", "20", "--seed", "7").splitlines()
+        self.assertIn("seed 7", lines[1])
+        self.assertRegex(lines[3], r"^law +cases +sum +affine$")
+        self.assertTrue(any(re.match(r"^associativity +20 +([0-9.e-]+|=) +([0-9.e-]+|=)$", line) for line in lines), lines)
+        self.assertTrue(any(re.match(r"^identity on the left +20 +=  +=$", line) for line in lines), lines)
+        self.assertRegex(lines[-1], r"^\d+ laws of 2 monoids, all hold$")
         everything = self.json("laws", "--cases", "5")
         self.assertTrue(everything["passed"])
         self.assertEqual(len(everything["monoids"]), 16)
+        self.assertEqual(everything["monoids"]["log_sum_exp"]["checks"]["associativity"]["cases"], 5)
 
     def test_info(self):
         text = self.ok("info")

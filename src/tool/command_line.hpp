@@ -59,11 +59,24 @@ struct scan_command {
 
 enum class causality { none, bottom_right, top_left };
 
+/// How far a query sees to either side; -1 for no limit.
+struct attention_window {
+  index left = -1, right = -1;
+};
+
 struct attention_command {
-  std::string q, k, v, output, lse, mask, kv_lengths, page_table;
-  std::optional<double> scale;
+  static constexpr const char* state_files[] = {"m.npy", "l.npy", "o.npy"};  // in the directory `state_out`
+
+  std::string q, k, v, output, lse, mask, alibi, sinks, kv_lengths, page_table, state_out;
+  std::optional<double> scale, softcap;
   causality causal = causality::none;
+  std::optional<attention_window> window;
   index split = 1;
+};
+
+struct merge_command {
+  std::vector<std::string> states;
+  std::string output, lse;
 };
 
 struct laws_command {
@@ -82,7 +95,7 @@ struct show_command {
 };
 
 using command = std::variant<show_command, softmax_command, reduce_command, scan_command, attention_command,
-                             laws_command, info_command>;
+                             merge_command, laws_command, info_command>;
 
 struct command_line {
   settings everywhere;

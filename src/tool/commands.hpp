@@ -11,6 +11,7 @@ int run(const softmax_command& c, const settings& s);
 int run(const reduce_command& c, const settings& s);
 int run(const scan_command& c, const settings& s);
 int run(const attention_command& c, const settings& s);
+int run(const merge_command& c, const settings& s);
 int run(const laws_command& c, const settings& s);
 int run(const info_command& c, const settings& s);
 

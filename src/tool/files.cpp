@@ -41,6 +41,9 @@ void remove_temporaries() {
   for (const auto& entry : temporaries) {
     if (const char* path = entry.load()) ::unlink(path);
   }
+  for (auto entry = temporaries.rbegin(); entry != temporaries.rend(); ++entry) {  // directories, the innermost first
+    if (const char* path = entry->load()) ::rmdir(path);
+  }
 }
 
 extern "C" void ended_by_signal(int number) {
@@ -132,6 +135,47 @@ void file_beside::become_target() {
   forget(path_.c_str());
   path_.clear();
 }
+
+made_directory::made_directory(const std::string& path) {
+  const auto is_directory = [](const std::string& name) {
+    struct stat status {};
+    return ::stat(name.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  };
+  try {
+    for (std::size_t end = 0; end != std::string::npos;) {
+      end = path.find('/', end + 1);
+      std::string part = path.substr(0, end);
+      if (::mkdir(part.c_str(), 0777) == 0) {
+        remember(made_.emplace_back(std::move(part)).c_str());
+      } else if (const int problem = errno; !is_directory(part)) {
+        throw_format(path + ": cannot be made a directory: " + reason(problem));
+      }
+    }
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+made_directory::~made_directory() { remove(); }
+
+void made_directory::remove() {
+  for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());
+  keep();
+}
+
+void made_directory::keep() {
+  for (const std::string& path : made_) forget(path.c_str());
+  made_.clear();
+}
+
+signals_wait::signals_wait() {
+  sigset_t ending;
+  ::sigemptyset(&ending);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, number);
+  ::pthread_sigmask(SIG_BLOCK, &ending, &before_);
+}
+signals_wait::~signals_wait() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 void install_signal_handlers() {
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {

@@ -2,7 +2,10 @@
 // File descriptors and temporary files that clean up after themselves.
 #pragma once
 
+#include <signal.h>
+
 #include <cstddef>
+#include <deque>
 #include <string>
 
 namespace regroup::tool {
@@ -54,6 +57,33 @@ class file_beside {
   std::string target_;
   std::string path_;
   file_descriptor file_;
+};
+
+/// A directory that is there, made with those above it where it was not; what was made is removed with the object, and
+/// when a signal ends the program, unless `keep` was called. Throws format_error.
+class made_directory {
+ public:
+  explicit made_directory(const std::string& path);
+  made_directory(const made_directory&) = delete;
+  made_directory& operator=(const made_directory&) = delete;
+  ~made_directory();
+  void keep();
+
+ private:
+  void remove();
+  std::deque<std::string> made_;  // outermost first
+};
+
+/// While it lives, the signals that end the program wait: names that appear together do so all or not at all.
+class signals_wait {
+ public:
+  signals_wait();
+  signals_wait(const signals_wait&) = delete;
+  signals_wait& operator=(const signals_wait&) = delete;
+  ~signals_wait();
+
+ private:
+  sigset_t before_;
 };
 
 /// Removes temporary files on SIGINT, SIGTERM and SIGHUP, and turns a fault on a mapped file (shortened by somebody

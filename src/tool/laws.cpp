@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup laws: what check_laws says of the monoids that the tool computes with, over float and strictly: NaN, infinities
-// and the sign of zero included.
+// regroup laws: what check_laws says of the monoids that the tool computes with, over float and strictly (NaN, infinities
+// and the sign of zero included), as a table: a row a law, a column a monoid.
+#include <algorithm>
+#include <cstdio>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -13,6 +15,8 @@
 
 namespace regroup::tool {
 namespace {
+
+using outcome = laws::finding::outcome;
 
 std::vector<named_check> all_checks() {
   std::vector<named_check> all;
@@ -29,13 +33,104 @@ named_check find(const std::string& name) {
   throw usage_error("laws does not know the monoid '" + name + "'; it takes " + known, "laws");
 }
 
-std::string json_of(const std::string& name, const laws::report& r) {
-  std::string fallen;
-  for (const laws::finding& f : r.findings) {
-    if (f.result == laws::finding::outcome::falls) fallen += (fallen.empty() ? "" : ", ") + json_string(f.law);
+/// A monoid by the tool's name, and what was found.
+struct checked {
+  std::string name;
+  laws::report report;
+};
+
+std::string two_digits(double x) {
+  char text[32];
+  std::snprintf(text, sizeof text, x < 0.01 ? "%.0e" : "%.2f", x);
+  return text;
+}
+
+std::string cell(const laws::finding* f) {
+  if (f == nullptr) return "";
+  if (f->result == outcome::falls) return "FALLS";
+  return f->worst > 0 ? two_digits(f->worst) : "=";
+}
+
+/// Names of laws, in the order in which the monoids bring them up.
+std::vector<std::string> laws_of(const std::vector<checked>& all) {
+  std::vector<std::string> names;
+  for (const checked& c : all) {
+    std::size_t at = 0;  // behind the law before it
+    for (const laws::finding& f : c.report.findings) {
+      const auto place = std::find(names.begin(), names.end(), f.law);
+      if (place == names.end()) {
+        names.insert(names.begin() + static_cast<std::ptrdiff_t>(at++), f.law);
+      } else {
+        at = static_cast<std::size_t>(place - names.begin()) + 1;
+      }
+    }
   }
-  return json_string(name) + ": {\"passed\": " + (r.passed() ? "true" : "false") +
-         ", \"laws\": " + std::to_string(r.findings.size()) + ", \"fallen\": [" + fallen + "]}";
+  return names;
+}
+
+std::string left(const std::string& text, std::size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 0, ' ');
+}
+std::string right(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+/// Columns `first` to `last` of the table.
+void print_columns(const std::vector<std::string>& names, const std::vector<checked>& all, std::size_t first,
+                   std::size_t last) {
+  constexpr std::size_t law_width = 37, cases_width = 7;
+  std::string line = left("law", law_width) + right("cases", cases_width);
+  for (std::size_t i = first; i < last; ++i) line += "  " + right(all[i].name, 6);
+  std::cout << line << '\n' << std::string(line.size(), '-') << '\n';
+  for (const std::string& law : names) {
+    int cases = 0;
+    std::string cells;
+    for (std::size_t i = first; i < last; ++i) {
+      const laws::finding* const f = all[i].report.find(law);
+      if (f != nullptr) cases = std::max(cases, f->cases);
+      cells += "  " + right(cell(f), std::max<std::size_t>(all[i].name.size(), 6));
+    }
+    if (cases == 0) continue;  // a law of other columns
+    cells.erase(cells.find_last_not_of(' ') + 1);
+    std::cout << left(law, law_width) << right(std::to_string(cases), cases_width) << cells << '\n';
+  }
+  std::cout << '\n';
+}
+
+std::size_t fallen(const laws::report& r) {
+  return static_cast<std::size_t>(std::ranges::count(r.findings, outcome::falls, &laws::finding::result));
+}
+
+void print(const std::vector<checked>& all, const law_options& options) {
+  std::cout << "The worst difference found, in units of the bound computed from the input; '=' is the same bits.\n"
+            << "Over float, seed " << options.seed << ".\n\n";
+  const std::vector<std::string> names = laws_of(all);
+  constexpr std::size_t columns = 7;
+  for (std::size_t first = 0; first < all.size(); first += columns) {
+    print_columns(names, all, first, std::min(first + columns, all.size()));
+  }
+  std::size_t count = 0, fell = 0;
+  for (const checked& c : all) {
+    count += c.report.findings.size();
+    fell += fallen(c.report);
+    if (fallen(c.report) > 0) std::cout << c.name << ": " << c.report << '\n';
+  }
+  std::cout << count << " laws of " << all.size() << (all.size() == 1 ? " monoid, " : " monoids, ")
+            << (fell == 0 ? "all hold" : std::to_string(fell) + " fall") << '\n';
+}
+
+std::string json_of(const checked& c) {
+  std::string fell;
+  std::string each;
+  for (const laws::finding& f : c.report.findings) {
+    if (f.result == outcome::falls) fell += (fell.empty() ? "" : ", ") + json_string(f.law);
+    each += (each.empty() ? "" : ", ") + json_string(f.law) + ": {\"passed\": " +
+            (f.result == outcome::falls ? "false" : "true") + ", \"cases\": " + std::to_string(f.cases) +
+            ", \"worst\": " + json_number(f.worst) + "}";
+  }
+  return json_string(c.name) + ": {\"passed\": " + (c.report.passed() ? "true" : "false") +
+         ", \"laws\": " + std::to_string(c.report.findings.size()) + ", \"fallen\": [" + fell + "], \"checks\": {" + each +
+         "}}";
 }
 
 }  // namespace
@@ -45,25 +140,19 @@ int run(const laws_command& c, const settings& s) {
   for (const std::string& name : c.monoids) chosen.push_back(find(name));
   if (chosen.empty()) chosen = all_checks();
   const law_options options{.cases = c.cases, .seed = c.seed, .strict = true};
-  const progress shown(s, "regroup laws");
-  bool passed = true;
-  std::string json;
-  for (const named_check& check : chosen) {
-    const std::string name(check.name);
-    const laws::report r = check.run(options);
-    passed = passed && r.passed();
-    if (s.json) {
-      json += (json.empty() ? "" : ", ") + json_of(name, r);
-    } else if (r.passed()) {
-      std::cout << name << ' ' << r.findings.size() << " laws hold (" << r.monoid << " over " << r.element << ", seed "
-                << r.seed << ", " << r.cases << " cases a law)\n";
-    } else {
-      std::cout << name << ' ' << r;
-    }
+  std::vector<checked> all;
+  {
+    const progress shown(s, "regroup laws");
+    for (const named_check& check : chosen) all.push_back({std::string(check.name), check.run(options)});
   }
+  const bool passed = std::ranges::all_of(all, [](const checked& one) { return one.report.passed(); });
   if (s.json) {
+    std::string json;
+    for (const checked& one : all) json += (json.empty() ? "" : ", ") + json_of(one);
     std::cout << "{\"passed\": " << (passed ? "true" : "false") << ", \"seed\": " << options.seed << ", \"monoids\": {"
               << json << "}}\n";
+  } else {
+    print(all, options);
   }
   return passed ? 0 : 1;
 }

@@ -69,6 +69,8 @@ std::string json_text(const result& r) {
   return text;
 }
 
+std::string json_number(double x) { return real_text(x, true); }
+
 std::string json_string(const std::string& s) {
   constexpr char hex[] = "0123456789abcdef";
   std::string text = "\"";

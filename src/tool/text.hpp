@@ -17,6 +17,9 @@ std::string plain_text(const result& r);
 /// A number, or nested lists of the array's shape.
 std::string json_text(const result& r);
 
+/// A number for JSON, with the digits that read back as the same value; NaN and infinities as Python writes them.
+std::string json_number(double x);
+
 /// `s` between double quotes, as JSON wants it.
 std::string json_string(const std::string& s);
 

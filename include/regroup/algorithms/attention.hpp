@@ -8,36 +8,59 @@
 
 namespace regroup {
 
+namespace attention_fold {
+
+template <class Executor, class T, class Out>
+void attend(const Executor& ex, const workload<T>& work, const view<Out>& out, const attention_options& options,
+            const logsumexp_output& logsumexp) {
+  using Real = attention_real<T>;
+  static_assert(std::same_as<Out, T> || std::same_as<Out, float> || std::same_as<Out, Real>,
+                "regroup: attention's output has the queries' element type, or float");
+  const results<Real, Out> results(out, logsumexp, work.outer(), work.dv(), options.sinks);
+  results.require_apart_from(work.q());
+  results.require_apart_from(work.k());
+  results.require_apart_from(work.v());
+  if (options.split > 1) {
+    attention_state<Real>(ex, work, options.split).normalise(out, logsumexp, options.sinks);
+    return;
+  }
+  work.run(ex, 0, 1, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
+    results.put(batch, head, query, m, l, o);
+  });
+}
+
+}  // namespace attention_fold
+
 /// Attention of queries q (..., H, Nq, d) over keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv), rank 2 to 4, any
 /// strides, float, double, float16 or bfloat16: `attention(par, q, dense(k, v), out, {.mask = causal{}, .logsumexp = lse})`.
 /// H is a multiple of Hkv (query head h uses key head h / (H / Hkv)). `out` (..., H, Nq, dv) has q's element type, or float;
 /// it and logsumexp share no memory with anything else. A hidden key contributes nothing, even where it holds NaN or
-/// infinity; a query that sees no key gets 0 and logsumexp -inf; a score of +inf gives NaN and +inf; NaN stays in the
-/// queries that see it. Accumulates in float (double for double). O(H Nq Nk (d + dv)) work, O(H Nq dv) memory at most
-/// beyond the results. Throws shape_error, argument_error (lengths, pages, scale, split), overlap_error.
+/// infinity; a query that sees no key gets 0 and logsumexp -inf (with a sink: 0 and the sink); a score of +inf gives NaN
+/// and +inf; NaN stays in the queries that see it. Accumulates in float (double for double). O(H Nq Nk (d + dv)) work less
+/// what ranges hide, O(H Nq dv) memory at most beyond the results. Throws shape_error, argument_error (lengths, pages,
+/// scale, split), overlap_error.
 template <executor Executor, class Q, class T, class Out>
+requires requires(const Q& q) { view(q); }
 void attention(const Executor& ex, const Q& q, const attention_source<T>& keys, Out&& out,
                const attention_options& options = {}) {
-  using Real = attention_real<T>;
-  const auto to = view(out);
-  using element = typename decltype(to)::element_type;
-  static_assert(std::same_as<element, T> || std::same_as<element, float> || std::same_as<element, Real>,
-                "regroup: attention's output has the queries' element type, or float");
   attention_fold::check_split(options.split);
-  const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale);
-  const attention_fold::results<Real, element> results(to, options.logsumexp, p.outer, p.dv);
-  results.require_apart_from(p.q);
-  results.require_apart_from(keys.k);
-  results.require_apart_from(keys.v);
-  if (options.split > 1) {
-    attention_options plain = options;
-    plain.logsumexp = {};
-    attention_state<Real>(ex, q, keys, plain).normalise(to, options.logsumexp);
-    return;
+  attention_fold::attend(ex, attention_fold::workload_of(q, keys, options), view(out), options, options.logsumexp);
+}
+
+/// The same for B requests one behind the other: `attention(par, ragged(q, q_offsets), ragged(k, v, k_offsets), out)` with
+/// q (tokens, H, d), out (tokens, H, dv) and logsumexp (tokens, H). Keys may be ragged, `paged` with one row of the table
+/// a request, or `dense` (B, Hkv, Nk, d) with lengths. Each request has the bits it has alone; masks see it as its batch,
+/// broadcast to the longest request's (B, H, Nq, Nk), and count from its own lengths.
+template <executor Executor, class T, class Keys, class Out>
+void attention(const Executor& ex, const ragged_queries<T>& q, const Keys& keys, Out&& out,
+               const attention_options& options = {}) {
+  attention_fold::check_split(options.split);
+  const auto to = view(out);
+  if (to.rank() != 3) {
+    throw_shape("ragged attention's output has shape (tokens, heads, dv); got " + to_string(to.extents()));
   }
-  attention_fold::run(ex, p, {}, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
-    results.put(batch, head, query, m, l, o);
-  });
+  attention_fold::attend(ex, attention_fold::workload_of(q, keys, options), to.permuted({1, 0, 2}), options,
+                         options.logsumexp.transposed());
 }
 
 }  // namespace regroup

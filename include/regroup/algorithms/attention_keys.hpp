@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where keys and values live, apart from what is scored: side by side (`dense`), or scattered over the pages of a pool
-// (`paged`: PagedAttention, Kwon et al. 2023). Both hand out tiles of keys; the bits of a result do not depend on which.
+// Where keys and values live, apart from what is scored: side by side (`dense`), one request behind the other (`ragged`),
+// or scattered over the pages of a pool (`paged`: PagedAttention, Kwon et al. 2023). All hand out tiles of keys; the bits
+// of a result do not depend on which.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <optional>
 #include <type_traits>
@@ -41,6 +43,27 @@ template <class T, class Q>
 view<const T> queries(const Q& q) {
   static_assert(std::same_as<element_of_view<Q>, T>, "regroup: queries, keys and values have one element type");
   return view(q);
+}
+
+/// Offsets of the requests in `total` tokens: from 0, ascending, to the total. Throws offsets_error.
+inline void check_offsets(const std::vector<index>& offsets, index total, const char* what) {
+  if (offsets.empty() || offsets.front() != 0 || offsets.back() != total || !std::ranges::is_sorted(offsets)) {
+    throw_offsets(std::string("the offsets of ragged ") + what + " go from 0 up to the number of tokens, " +
+                  std::to_string(total) + ", and never down");
+  }
+}
+template <class T>
+void check_ragged(const view<const T>& x, const char* what) {
+  if (x.rank() != 3) {
+    throw_shape(std::string("ragged ") + what + " have shape (tokens, heads, d); got " + to_string(x.extents()));
+  }
+}
+/// Request b of a ragged array (tokens, heads, d), as (1, heads, its tokens, d).
+template <class T>
+view<T> request(const view<T>& x, const std::vector<index>& offsets, std::size_t b) {
+  return {x.data() + offsets[b] * x.stride(0),
+          {1, x.extent(1), offsets[b + 1] - offsets[b], x.extent(2)},
+          {0, x.stride(1), x.stride(0), x.stride(2)}};
 }
 
 }  // namespace attention_keys
@@ -91,6 +114,51 @@ auto paged(const K& k_pool, const V& v_pool, const Table& page_table, const Leng
   auto keys = paged(k_pool, v_pool, page_table);
   keys.lengths = attention_keys::integers(lengths, 1, "the key lengths' array");
   return keys;
+}
+
+/// Queries of several requests, one behind the other.
+template <class T>
+struct ragged_queries {
+  view<const T> q;
+  std::vector<index> offsets;
+};
+/// Keys and values of several requests, one behind the other.
+template <class T>
+struct ragged_source {
+  view<const T> k;
+  view<const T> v;
+  std::vector<index> offsets;
+};
+
+/// Queries q (tokens, H, d) of B requests: request b has the tokens from offsets[b] up to offsets[b + 1] (integers, shape
+/// (B + 1,), from 0 to the number of tokens). Throws shape_error and offsets_error.
+template <class Q, class Offsets>
+ragged_queries<attention_keys::element_of_view<Q>> ragged(const Q& q, const Offsets& offsets) {
+  ragged_queries<attention_keys::element_of_view<Q>> result{view(q), attention_keys::integers(offsets, 1, "an offsets array")};
+  attention_keys::check_ragged(result.q, "queries");
+  attention_keys::check_offsets(result.offsets, result.q.extent(0), "queries");
+  return result;
+}
+/// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of B requests, like the queries but with offsets of their own.
+template <class K, class V, class Offsets>
+ragged_source<attention_keys::element_of_view<K>> ragged(const K& k, const V& v, const Offsets& offsets) {
+  static_assert(std::same_as<attention_keys::element_of_view<K>, attention_keys::element_of_view<V>>,
+                "regroup: keys and values have one element type");
+  ragged_source<attention_keys::element_of_view<K>> result{view(k), view(v),
+                                                           attention_keys::integers(offsets, 1, "an offsets array")};
+  attention_keys::check_ragged(result.k, "keys");
+  attention_keys::check_ragged(result.v, "values");
+  attention_keys::check_offsets(result.offsets, result.k.extent(0), "keys");
+  attention_keys::check_offsets(result.offsets, result.v.extent(0), "values");
+  return result;
+}
+
+/// x (heads, keys, d) as (batches, heads, keys, d), the same memory for every batch: a prefix that requests share.
+template <class X>
+view<const attention_keys::element_of_view<X>> shared(const X& x, index batches) {
+  const view<const attention_keys::element_of_view<X>> v = view(x);
+  if (v.rank() != 3) throw_shape("what batches share has shape (heads, keys, d); got " + to_string(v.extents()));
+  return {v.data(), {batches, v.extent(0), v.extent(1), v.extent(2)}, {0, v.stride(0), v.stride(1), v.stride(2)}};
 }
 
 }  // namespace regroup

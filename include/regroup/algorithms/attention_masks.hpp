@@ -1,50 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a query may see, apart from where keys live: small function objects (score, batch, head, query, key) -> score, or
-// `hidden` (-inf), the identity. A mask may also name a range of keys outside of which all is hidden; tiles out of range
-// are never computed. The function is inlined into a loop over one tile of scores, and only that loop is called
-// indirectly, so a user's own object runs as fast as ours. Level: element.
+// The rules that come with the library, each a small function object like a user's own (attention_rules.hpp): what a
+// query may see (causal, window, boolean) and what is done to a score first (softcap, alibi, additive). They combine in
+// any number; the usual order is softcap, alibi, additive, then what hides keys. Level: element.
 #pragma once
 
-#include <algorithm>
 #include <array>
-#include <concepts>
-#include <functional>
-#include <limits>
-#include <memory>
-#include <string>
-#include <tuple>
-#include <type_traits>
-#include <utility>
-#include <vector>
+#include <cmath>
 
-#include "regroup/host/dispatch.hpp"
-#include "regroup/view.hpp"
+#include "regroup/algorithms/attention_rules.hpp"
+#include "regroup/math/tanh.hpp"
 
 namespace regroup {
-
-/// What a mask returns for a key that a query does not see: `key <= query ? score : hidden`.
-inline constexpr struct hidden_key {
-  template <std::floating_point Real>
-  constexpr operator Real() const {  // NOLINT: implicit on purpose
-    return -std::numeric_limits<Real>::infinity();
-  }
-} hidden{};
-
-/// The keys [first, last).
-struct key_range {
-  index first = 0;
-  index last = std::numeric_limits<index>::max();
-};
-
-/// The extents that a mask is bound to: queries q (..., H, Nq, d), `keys` = Nk, and how many of them each batch has.
-struct attention_extents {
-  int rank = 2;
-  index batches = 1, heads = 1, queries = 0, keys = 0;
-  std::vector<index> lengths;  ///< one a batch: keys from there on do not exist
-};
-
-/// Every query sees every key.
-struct no_mask {};
 
 enum class mask_corner { bottom_right, top_left };
 inline constexpr mask_corner bottom_right = mask_corner::bottom_right;
@@ -62,11 +28,35 @@ struct causal {
     }
   };
   [[nodiscard]] rule bind(const attention_extents& e) const {
-    rule r;
-    for (const index length : e.lengths) {
-      r.shifts.push_back(corner == mask_corner::top_left ? 0 : length - e.queries);
+    if (corner == mask_corner::top_left) return {std::vector<index>(e.lengths.size(), 0)};
+    return {e.shifts()};
+  }
+};
+
+/// Query i sees key j where -left <= j - (i + Nk - Nq) <= right; -1 for no limit on that side (Nk is the batch's length
+/// where there are lengths). A range on both sides: the cost is that of the keys inside. Throws argument_error below -1.
+struct window {
+  index left = -1;
+  index right = -1;
+
+  struct rule {
+    index left, right;
+    std::vector<index> shifts;  // one a batch
+    [[nodiscard]] key_range range(index batch, index /*head*/, index query) const {
+      const index centre = query + shifts[static_cast<std::size_t>(batch)];
+      key_range seen;
+      if (left >= 0) seen.first = std::max<index>(centre - left, 0);
+      if (right >= 0) seen.last = std::max<index>(centre + right + 1, 0);
+      return seen;
     }
-    return r;
+  };
+  [[nodiscard]] rule bind(const attention_extents& e) const {
+    if (left < -1 || right < -1) {
+      throw_argument("a window's sides are distances of at least 0, or -1 for no limit; got " + std::to_string(left) +
+                     " and " + std::to_string(right));
+    }
+    constexpr index farthest = std::numeric_limits<index>::max() / 4;  // so that sums do not overflow
+    return {std::min(left, farthest), std::min(right, farthest), e.shifts()};
   }
 };
 
@@ -139,154 +129,88 @@ struct boolean {
 template <class V>
 boolean(const V& v) -> boolean<std::remove_const_t<typename decltype(view(v))::element_type>>;
 
-namespace mask_rules {
+/// cap tanh(score / cap): scores stay inside (-cap, cap), and small ones as they are. Relative error below
+/// (math::tanh_error + 2) u, on every instruction set the same bits. Throws argument_error where cap is not finite and
+/// positive; a cap outside of Real's normal numbers counts as the nearest one. (Gemma 2: Gemma Team 2024, section 2.)
+struct softcap {
+  double cap = 50;
 
-template <class M>
-auto bound(const M& m, [[maybe_unused]] const attention_extents& e) {
-  if constexpr (requires { m.bind(e); }) {
-    return m.bind(e);
-  } else {
-    return m;
-  }
-}
-template <class R>
-concept has_range = requires(const R& r, index i) {
-  { r.range(i, i, i) } -> std::convertible_to<key_range>;
-};
-template <class R, class Real>
-concept has_function = requires(const R& r, Real s, index i) {
-  { r(s, i, i, i, i) } -> std::convertible_to<Real>;
-};
-
-template <class R>
-key_range range(const R& r, index batch, index head, index query) {
-  if constexpr (has_range<R>) {
-    return r.range(batch, head, query);
-  } else {
-    return {};
-  }
-}
-
-/// Several rules: a key is seen where all see it; functions apply left to right, and what one hides stays hidden.
-template <class... Rules>
-struct all_of {
-  std::tuple<Rules...> rules;
-
-  [[nodiscard]] key_range range(index batch, index head, index query) const {
-    key_range whole;
-    const auto narrow = [&](const key_range& r) {
-      whole = {std::max(whole.first, r.first), std::min(whole.last, r.last)};
-    };
-    std::apply([&](const auto&... r) { (narrow(mask_rules::range(r, batch, head, query)), ...); }, rules);
-    return whole;
-  }
-  template <class Real>
-  requires(has_function<Rules, Real> || ...) Real operator()(Real score, index batch, index head, index query,
-                                                             index key) const {
-    bool is_hidden = false;
-    const auto step = [&]<class R>(const R& r) {
-      if constexpr (has_function<R, Real>) {
-        score = static_cast<Real>(r(score, batch, head, query, key));
-        is_hidden |= score == Real{hidden};
-      }
-    };
-    std::apply([&](const auto&... r) { (step(r), ...); }, rules);
-    return is_hidden ? Real{hidden} : score;
-  }
-};
-
-}  // namespace mask_rules
-
-/// Several masks at once, also by `&`: `masks{causal{}, additive(bias)}`, `causal{} & boolean(seen)`, or with a function
-/// object of the user's own. Functions apply left to right.
-template <class... Ms>
-struct masks {
-  std::tuple<Ms...> parts;
-
-  explicit masks(Ms... ms) : parts(std::move(ms)...) {}
-  [[nodiscard]] auto bind(const attention_extents& e) const {
-    return std::apply(
-        [&](const auto&... m) {
-          return mask_rules::all_of<decltype(mask_rules::bound(m, e))...>{{mask_rules::bound(m, e)...}};
-        },
-        parts);
-  }
-};
-template <class A, class B>
-requires requires(const A& a, const B& b, const attention_extents& e) { a.bind(e), b.bind(e); }
-masks<A, B> operator&(const A& a, const B& b) { return masks<A, B>(a, b); }
-
-/// One tile of scores to be masked in place: key `first_key + j` of lane q is scores[j * lanes + q].
-template <class Real>
-struct score_tile {
-  Real* scores;
-  index keys;
-  index lanes;
-  index first_key;
-  index batch;
-  const index* heads;    // one a lane
-  const index* queries;  // one a lane
-};
-
-/// A mask of any kind, bound to the extents of one call. What is called through it is a loop over a tile.
-struct bound_mask {
-  virtual ~bound_mask() = default;
-  /// The keys outside of which everything is hidden.
-  [[nodiscard]] virtual key_range range(index batch, index head, index query) const = 0;
-  /// Whether `apply` does anything.
-  [[nodiscard]] virtual bool has_function() const noexcept = 0;
-  virtual void apply(const score_tile<float>& tile) const = 0;
-  virtual void apply(const score_tile<double>& tile) const = 0;
-};
-
-template <class Rule>
-class bound_mask_of final : public bound_mask {
- public:
-  explicit bound_mask_of(Rule rule) : rule_(std::move(rule)) {}
-  [[nodiscard]] key_range range(index batch, index head, index query) const override {
-    return mask_rules::range(rule_, batch, head, query);
-  }
-  [[nodiscard]] bool has_function() const noexcept override { return mask_rules::has_function<Rule, double>; }
-  void apply(const score_tile<float>& tile) const override { apply_to(tile); }
-  void apply(const score_tile<double>& tile) const override { apply_to(tile); }
-
- private:
-  template <class Real>
-  void apply_to([[maybe_unused]] const score_tile<Real>& t) const {
-    if constexpr (mask_rules::has_function<Rule, Real>) {
-      host::dispatch([&] {
-        const Rule& rule = rule_;
-        for (index j = 0; j < t.keys; ++j) {
-          Real* const row = t.scores + j * t.lanes;
-          for (index q = 0; q < t.lanes; ++q) {
-            row[q] = static_cast<Real>(rule(row[q], t.batch, t.heads[q], t.queries[q], t.first_key + j));
-          }
-        }
-      });
+  struct rule {
+    float narrow;
+    double wide;
+    template <class Real>
+    Real operator()(Real score, index /*batch*/, index /*head*/, index /*query*/, index /*key*/) const {
+      constexpr Real itself = std::same_as<Real, float> ? Real(0x1p-13) : Real(0x1p-27);  // tanh(x) = x within u / 2
+      const Real c = std::get<Real>(std::tuple(narrow, wide));
+      const Real x = score / c;
+      return math::select(math::abs(x) < itself, score, c * math::tanh(x));
     }
+  };
+  [[nodiscard]] rule bind(const attention_extents& /*extents*/) const {
+    if (!(cap > 0 && std::isfinite(cap))) {
+      throw_argument("a softcap must be finite and positive; got " + std::to_string(cap));
+    }
+    return {static_cast<float>(std::clamp<double>(cap, std::numeric_limits<float>::min(),
+                                                  std::numeric_limits<float>::max())),
+            std::max(cap, std::numeric_limits<double>::min())};
   }
-  Rule rule_;
 };
 
-/// Holds any mask: one of ours, or a function object (score, batch, head, query, key) -> score or `hidden`. It may have
-/// `range(batch, head, query) -> key_range`, or `bind(const attention_extents&)` that returns such an object.
-class attention_mask {
+/// Numbers of any floating type, one a head, copied: ALiBi's slopes, sinks. Throws shape_error where the rank is not 1.
+class head_numbers {
  public:
-  attention_mask() : attention_mask(no_mask{}) {}
-  template <class M>
-  requires(!std::same_as<std::remove_cvref_t<M>, attention_mask>) attention_mask(M m)  // NOLINT: implicit on purpose
-      : bind_([m = std::move(m)](const attention_extents& e) -> std::shared_ptr<const bound_mask> {
-          using rule = decltype(mask_rules::bound(m, e));
-          static_assert(
-              std::same_as<rule, no_mask> || mask_rules::has_range<rule> || mask_rules::has_function<rule, float>,
-              "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
-              "has `range(batch, head, query) -> key_range`");
-          return std::make_shared<const bound_mask_of<rule>>(mask_rules::bound(m, e));
-        }) {}
-  [[nodiscard]] std::shared_ptr<const bound_mask> bind(const attention_extents& e) const { return bind_(e); }
+  head_numbers() = default;
+  template <class V>
+  requires(!std::same_as<std::remove_cvref_t<V>, head_numbers>) && requires(const V& v) { view(v); }
+  head_numbers(const V& numbers) {  // NOLINT: implicit on purpose
+    const auto v = view(numbers);
+    if (v.rank() != 1) throw_shape("one number a head has shape (heads,); got shape " + to_string(v.extents()));
+    is_given_ = true;
+    for (index i = 0; i < v.extent(0); ++i) values_.push_back(static_cast<double>(widen(v(i))));
+  }
+  [[nodiscard]] bool is_given() const noexcept { return is_given_; }
+  /// As Real, one for each of `heads`; throws shape_error where there are more or fewer.
+  template <class Real>
+  [[nodiscard]] std::vector<Real> as(index heads, const char* what) const {
+    if (static_cast<index>(values_.size()) != heads) {
+      throw_shape(std::string(what) + " have one number a head, here " + std::to_string(heads) + "; got " +
+                  std::to_string(values_.size()));
+    }
+    std::vector<Real> result;
+    for (const double x : values_) result.push_back(static_cast<Real>(x));
+    return result;
+  }
 
  private:
-  std::function<std::shared_ptr<const bound_mask>(const attention_extents&)> bind_;
+  bool is_given_ = false;
+  std::vector<double> values_;
+};
+
+/// Adds slopes[head] (j - (i + Nk - Nq)) to query i's score of key j: one fma a score (ALiBi: Press et al. 2022, where
+/// slopes are 2^(-8 h / H) and only keys at or before the query are seen). Nk is the batch's length. Throws shape_error.
+struct alibi {
+  head_numbers slopes;
+
+  template <class V>
+  explicit alibi(const V& one_a_head) : slopes(one_a_head) {}
+  struct rule {
+    std::vector<float> slopes;
+    std::vector<double> wide_slopes;
+    std::vector<index> shifts;  // one a batch
+    template <class Real>
+    Real operator()(Real score, index batch, index head, index query, index key) const {
+      const auto distance = static_cast<Real>(key - (query + shifts[static_cast<std::size_t>(batch)]));
+      const auto h = static_cast<std::size_t>(head);
+      if constexpr (std::same_as<Real, float>) {
+        return math::fma(slopes[h], distance, score);
+      } else {
+        return math::fma(wide_slopes[h], distance, score);
+      }
+    }
+  };
+  [[nodiscard]] rule bind(const attention_extents& e) const {
+    return {slopes.as<float>(e.heads, "ALiBi's slopes"), slopes.as<double>(e.heads, "ALiBi's slopes"), e.shifts()};
+  }
 };
 
 }  // namespace regroup

@@ -10,55 +10,13 @@
 #include <span>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
-#include "regroup/algorithms/attention_fold.hpp"
+#include "regroup/algorithms/attention_workload.hpp"
 
 namespace regroup {
 
-/// Where logsumexp goes, (..., H, Nq): a view, span or container of float, or of double for double inputs; or nowhere.
-class logsumexp_output {
- public:
-  logsumexp_output() = default;
-  template <class Out>
-  requires(!std::same_as<std::remove_cvref_t<Out>, logsumexp_output>) && requires(Out&& out) { view(out); }
-  logsumexp_output(Out&& out) : out_(view(out)) {}  // NOLINT: implicit on purpose
-
-  [[nodiscard]] bool wanted() const noexcept { return out_.index() != 0; }
-  /// The view, if it holds Real of shape `outer`; throws shape_error or argument_error otherwise.
-  template <class Real>
-  [[nodiscard]] const view<Real>& as(const shape& outer) const {
-    const auto* const v = std::get_if<view<Real>>(&out_);
-    if (v == nullptr) throw_argument("logsumexp is float, or double where the inputs are double");
-    if (!(v->extents() == outer)) {
-      throw_shape("logsumexp has shape (..., heads, queries), here " + to_string(outer) + "; got " +
-                  to_string(v->extents()));
-    }
-    return *v;
-  }
-
- private:
-  std::variant<std::monostate, view<float>, view<double>> out_;
-};
-
-/// How attention scores and what it returns: `{.scale = 0.125, .mask = causal{}, .logsumexp = lse, .split = 4}`.
-struct attention_options {
-  std::optional<double> scale = {};  ///< of the scores; 1 / sqrt(d) by default
-  attention_mask mask = {};          ///< no_mask, causal, additive, boolean, masks, or a function object
-  logsumexp_output logsumexp = {};   ///< natural logarithm
-  index split = 1;  ///< fold this many ranges of keys apart and merge them (regroups: within the bound)
-};
-
 namespace attention_fold {
-
-/// Range `part` of `options.split` ranges of keys.
-inline key_range part_of(index keys, index part, index parts) {
-  return {keys * part / parts, keys * (part + 1) / parts};
-}
-inline void check_split(index split) {
-  if (split < 1) throw_argument("attention's split must be 1 or more; got " + std::to_string(split));
-}
 
 /// One query's state as its output and logsumexp: softmax_mean's and log_sum_exp's lower. NaN loses its payload.
 template <class Real>
@@ -75,11 +33,13 @@ struct lowered {
   }
 };
 
-/// Where results go: writes lowered states to out (..., H, Nq, dv) and logsumexp (..., H, Nq).
-template <class Real, class Out>
+/// Where results go: writes lowered states to out (..., H, Nq, dv) and logsumexp (..., H, Nq) in logarithms of `Base`,
+/// each merged once with its head's sink, the state (sink, 1, O = 0).
+template <class Real, class Out, log_base Base = log_base::e>
 class results {
  public:
-  results(const view<Out>& out, const logsumexp_output& lse, const shape& outer, index dv) : out_(out) {
+  results(const view<Out>& out, const logsumexp_output& lse, const shape& outer, index dv, const head_numbers& sinks = {})
+      : out_(out) {
     shape full = outer;
     full.push_back(dv);
     if (!(out.extents() == full)) {
@@ -88,6 +48,7 @@ class results {
     }
     if (lse.wanted()) lse_ = lse.as<Real>(outer);
     if (lse_) require_apart(view<const Out>(out_), *lse_, false);
+    if (sinks.is_given()) sinks_ = sinks.as<Real>(outer.size() < 2 ? 1 : outer[outer.size() - 2], "sinks");
   }
   template <class T>
   void require_apart_from(const view<const T>& in) const {
@@ -95,26 +56,50 @@ class results {
     if (lse_) require_apart(in, *lse_, false);
   }
   void put(index batch, index head, index query, Real m, Real l, const Real* o) const {
-    const lowered<Real> answer{m, l};
+    const Real sink = sinks_.empty() ? Real{hidden} : sinks_[static_cast<std::size_t>(head)];
+    const rescale<Real> with_sink{m, sink};
+    const lowered<Real> answer{with_sink.m, sink == Real{hidden} ? l : with_sink(l, Real{1})};
     const index at[] = {batch, head, query};
     const int rank = out_.rank();
     index row = 0;
     for (int a = 0; a + 1 < rank; ++a) row += at[4 - rank + a] * out_.stride(a);
-    for (index c = 0; c < out_.extent(rank - 1); ++c) {
-      out_.data()[row + c * out_.stride(rank - 1)] = static_cast<Out>(answer(o[c]));
+    Out* const to = out_.data() + row;
+    const index n = out_.extent(rank - 1), step = out_.stride(rank - 1);
+    const auto write = [=](const auto& numerator) {
+      if (step == 1) {
+        host::dispatch([=] {
+          for (index c = 0; c < n; ++c) to[c] = static_cast<Out>(answer(numerator(o[c])));
+        });
+      } else {
+        for (index c = 0; c < n; ++c) to[c * step] = static_cast<Out>(answer(numerator(o[c])));
+      }
+    };
+    if (sink == Real{hidden}) {
+      write([](Real x) { return x; });
+    } else {
+      write([with_sink](Real x) { return with_sink(x, -Real{}); });
     }
     if (!lse_) return;
     Real* place = lse_->data();
     for (int a = 0; a + 1 < rank; ++a) place += at[4 - rank + a] * lse_->stride(a);
-    *place = answer.logsumexp();
+    *place = in_base<Base>(answer.logsumexp());
   }
 
  private:
   view<Out> out_;
   std::optional<view<Real>> lse_;
+  std::vector<Real> sinks_;
 };
 
 }  // namespace attention_fold
+
+/// Attention over some keys as other systems hold it: O (..., H, Nq, dv) divided by l, and logsumexp (..., H, Nq), -inf
+/// for a query that saw no key. The base of the logarithm is in the type, so that two cannot be mixed up.
+template <std::floating_point Real, log_base Base = log_base::e>
+struct normalised_attention {
+  view<const Real> o;
+  view<const Real> logsumexp;
+};
 
 /// The state of queries q (..., H, Nq, d) over some keys: m and l (..., H, Nq), O (..., H, Nq, dv) unnormalised, in the
 /// frame of m; float, or double for double. A query that saw no key has m = -inf, l = 0, O = 0. Owns its memory.
@@ -126,28 +111,28 @@ class attention_state {
   /// The state of no keys for queries of shape `outer` = (..., H, Nq) and values of length dv.
   attention_state(const shape& outer, index dv)
       : outer_(outer), dv_(dv), states_(view<Real>(nullptr, outer).size(), dv) {}
-  /// Folds keys: `attention_state(par, q, dense(k, v), {.mask = causal{}})`. Work, memory and errors as `attention`.
-  template <executor Executor, class Q, class T>
-  attention_state(const Executor& ex, const Q& q, const attention_source<T>& keys,
-                  const attention_options& options = {}) {
-    attention_fold::check_split(options.split);
-    if (options.logsumexp.wanted())
-      throw_argument("an attention_state gives logsumexp when it is normalised, not before");
-    const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale);
-    for (index part = 0; part < options.split; ++part) {
-      attention_state piece(p.outer, p.dv);
-      attention_fold::run(ex, p, attention_fold::part_of(p.extents.keys, part, options.split),
-                          [&](index b, index h, index i, Real m, Real l, const Real* o) {
-                            piece.put((b * p.extents.heads + h) * p.extents.queries + i, m, l, o);
-                          });
-      if (part == 0)
-        *this = std::move(piece);
-      else
-        merge(piece);
+  /// Folds keys: `attention_state(par, q, dense(k, v), {.mask = causal{}})`. Ragged queries (tokens, H, d) give the outer
+  /// shape (H, tokens). Work, memory and errors as `attention`; sinks wait for `normalise`.
+  template <executor Executor, class Q, class Keys>
+  attention_state(const Executor& ex, const Q& q, const Keys& keys, const attention_options& options = {}) {
+    if (options.logsumexp.wanted() || options.sinks.is_given()) {
+      throw_argument("an attention_state takes logsumexp and sinks when it is normalised, not before");
     }
+    attention_fold::check_split(options.split);
+    fold(ex, attention_fold::workload_of(q, keys, options), options.split);
   }
-  /// From what m(), l() and o() gave. Throws shape_error where their extents do not fit.
+  /// Folds `split` ranges of a call's keys.
+  template <class Executor, class T>
+  attention_state(const Executor& ex, const attention_fold::workload<T>& work, index split) {
+    fold(ex, work, split);
+  }
+  /// From what m(), l() and o() gave; m = -inf is the state of no keys, whatever l and o hold. Throws shape_error where
+  /// their extents do not fit.
   attention_state(const view<const Real>& m, const view<const Real>& l, const view<const Real>& o);
+  /// From another system's (O, logsumexp): the state (logsumexp, 1, O). Throws shape_error where their extents do not fit.
+  template <log_base Base>
+  explicit attention_state(const normalised_attention<Real, Base>& other)
+      : attention_state(from_normalised(other.o, other.logsumexp, from_base<Base>(Real{1}))) {}
 
   /// Adds the state of the same queries over other keys. O(queries dv). Throws shape_error.
   void merge(const attention_state& other);
@@ -155,12 +140,19 @@ class attention_state {
     a.merge(b);
     return a;
   }
+  /// Adds the state of the same queries over more keys: merge(attention_state(ex, q, keys, options)).
+  template <executor Executor, class Q, class Keys>
+  attention_state& append(const Executor& ex, const Q& q, const Keys& keys, const attention_options& options = {}) {
+    merge(attention_state(ex, q, keys, options));
+    return *this;
+  }
 
   /// out (..., H, Nq, dv) = O / l; 0 for a query without keys, NaN where a score was +inf. `out` of any floating type.
-  template <class Out>
-  void normalise(Out&& out, const logsumexp_output& lse = {}) const {
+  /// `lse` is in logarithms of `Base`. Sinks are counted here, once, whatever was merged before.
+  template <log_base Base = log_base::e, class Out>
+  void normalise(Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
     const auto to = view(out);
-    const attention_fold::results<Real, typename decltype(to)::element_type> results(to, lse, outer_, dv_);
+    const attention_fold::results<Real, typename decltype(to)::element_type, Base> results(to, lse, outer_, dv_, sinks);
     const int rank = outer_.size();
     const auto extent = [&](int a) { return rank + a < 0 ? index{1} : outer_[rank + a]; };
     for (index i = 0; i < static_cast<index>(states_.m.size()); ++i) {
@@ -185,6 +177,24 @@ class attention_state {
   [[nodiscard]] static attention_state load(std::span<const std::byte> bytes);
 
  private:
+  template <class Executor, class T>
+  void fold(const Executor& ex, const attention_fold::workload<T>& work, index split) {
+    const shape& outer = work.outer();
+    const int rank = outer.size();
+    const index heads = rank < 2 ? 1 : outer[rank - 2];
+    for (index part = 0; part < split; ++part) {
+      attention_state piece(outer, work.dv());
+      work.run(ex, part, split, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
+        piece.put((batch * heads + head) * outer[rank - 1] + query, m, l, o);
+      });
+      if (part == 0) {
+        *this = std::move(piece);
+      } else {
+        merge(piece);
+      }
+    }
+  }
+  static attention_state from_normalised(const view<const Real>& o, const view<const Real>& logsumexp, Real to_natural);
   void put(index i, Real m, Real l, const Real* o) {
     states_.m[static_cast<std::size_t>(i)] = m;
     states_.l[static_cast<std::size_t>(i)] = l;
@@ -196,8 +206,10 @@ class attention_state {
   attention_fold::fragment<Real> states_{0, 0};
 };
 
-template <class Executor, class Q, class T>
-attention_state(const Executor&, const Q&, const attention_source<T>&, const attention_options& = {})
-    -> attention_state<attention_real<T>>;
+template <class Executor, class Q, class Keys>
+attention_state(const Executor&, const Q&, const Keys&, const attention_options& = {})
+    -> attention_state<typename attention_fold::real_of<Keys>::type>;
+template <class Real, log_base Base>
+attention_state(const normalised_attention<Real, Base>&) -> attention_state<Real>;
 
 }  // namespace regroup

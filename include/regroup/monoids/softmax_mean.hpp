@@ -120,6 +120,27 @@ struct softmax_state {
   Vector o;
 };
 
+/// The base of the logarithm that a logsumexp is measured in: natural here and in PyTorch, 2 in FlashInfer and others.
+enum class log_base { e, two };
+
+/// A natural logarithm in `Base`, and back: one product, exact at 0 and the infinities.
+template <log_base Base, std::floating_point Real>
+constexpr Real in_base(Real natural) {
+  return Base == log_base::e ? natural : natural * Real(0x1.71547652b82fep+0);
+}
+template <log_base Base, std::floating_point Real>
+constexpr Real from_base(Real logarithm) {
+  return Base == log_base::e ? logarithm : logarithm * Real(0x1.62e42fefa39efp-1);
+}
+
+/// What other systems hold of a state: O divided by l, and the logsumexp in a base that the type names, so that two
+/// cannot be mixed up. It is an element of softmax_mean: a key whose score is the logsumexp and whose value is O.
+template <std::floating_point Real, class Vector, log_base Base = log_base::e>
+struct normalised_softmax {
+  Vector o;
+  Real logsumexp;
+};
+
 /// sum exp(score - m) value / sum exp(score - m) of elements `scored`. Nothing, or only scores of -inf (whatever their
 /// values): 0; a score of +inf: NaN; a NaN score: NaN throughout. d is needed where the Vector's size is known at run
 /// time only: `softmax_mean<float>{.d = 64}`, `softmax_mean<float, fixed_vector<float, 64>>{}`. One exp and d fma a
@@ -148,6 +169,10 @@ struct softmax_mean {
       return {m, l, Vector::from(key.value)};
     }
   }
+  template <log_base Base>
+  constexpr state lift(const normalised_softmax<Real, Vector, Base>& part) const {
+    return lift(scored<Real, Vector>{from_base<Base>(part.logsumexp), part.o});
+  }
   constexpr state operator()(state a, state b) const {
     const rescale<Real> merge{a.m, b.m};
     const Real l = merge(a.l, b.l);
@@ -158,6 +183,11 @@ struct softmax_mean {
     const Real not_a_number = std::numeric_limits<Real>::quiet_NaN();
     const Real finite = s.m == detail::greatest<Real> ? not_a_number : s.l;
     return divide(s.o, s.m == detail::least<Real> ? Real{1} : finite);
+  }
+  /// (O / l, logsumexp), as others hold it.
+  template <log_base Base = log_base::e>
+  constexpr normalised_softmax<Real, Vector, Base> normalised(const state& s) const {
+    return {lower(s), in_base<Base>(log_sum_exp<Real>{}.lower({s.m, s.l}))};
   }
 };
 

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// How attention scores and what it returns: plain values, read by `attention` and `attention_state`.
+#pragma once
+
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "regroup/algorithms/attention_masks.hpp"
+#include "regroup/view.hpp"
+
+namespace regroup {
+
+/// Where logsumexp goes, (..., H, Nq): a view, span or container of float, or of double for double inputs; or nowhere.
+class logsumexp_output {
+ public:
+  logsumexp_output() = default;
+  template <class Out>
+  requires(!std::same_as<std::remove_cvref_t<Out>, logsumexp_output>) && requires(Out&& out) { view(out); }
+  logsumexp_output(Out&& out) : out_(view(out)) {}  // NOLINT: implicit on purpose
+
+  [[nodiscard]] bool wanted() const noexcept { return out_.index() != 0; }
+  /// The view, if it holds Real of shape `outer`; throws shape_error or argument_error otherwise.
+  template <class Real>
+  [[nodiscard]] const view<Real>& as(const shape& outer) const {
+    const auto* const v = std::get_if<view<Real>>(&out_);
+    if (v == nullptr) throw_argument("logsumexp is float, or double where the inputs are double");
+    if (!(v->extents() == outer)) {
+      throw_shape("logsumexp has shape (..., heads, queries), here " + to_string(outer) + "; got " +
+                  to_string(v->extents()));
+    }
+    return *v;
+  }
+  /// The same with two axes exchanged; throws shape_error where the rank is not 2.
+  [[nodiscard]] logsumexp_output transposed() const {
+    logsumexp_output result;
+    const auto exchange = [&]<class V>(const V& v) {
+      if constexpr (!std::same_as<V, std::monostate>) {
+        if (v.rank() != 2) throw_shape("ragged logsumexp has shape (tokens, heads); got " + to_string(v.extents()));
+        result.out_ = v.permuted({1, 0});
+      }
+    };
+    std::visit(exchange, out_);
+    return result;
+  }
+
+ private:
+  std::variant<std::monostate, view<float>, view<double>> out_;
+};
+
+/// K and V are only the keys [first, first + Nk) of `of` keys: masks and distances then count positions in the whole, of
+/// which each batch has `lengths` (by default all).
+struct key_piece {
+  index first = 0;
+  index of = 0;
+  std::vector<index> lengths = {};
+};
+
+/// How attention scores and what it returns: `{.scale = 0.125, .mask = causal{}, .logsumexp = lse, .split = 4}`.
+struct attention_options {
+  std::optional<double> scale = {};  ///< of the scores; 1 / sqrt(d) by default
+  attention_mask mask = {};  ///< causal, window, softcap, alibi, additive, boolean, a function object, or several: a & b
+  logsumexp_output logsumexp = {};  ///< natural logarithm
+  index split = 1;         ///< fold this many ranges of keys apart and merge them (regroups: within the bound)
+  head_numbers sinks = {}; ///< one extra logit a head, in the denominator only (StreamingLLM: Xiao et al. 2023)
+  std::optional<key_piece> piece = {};  ///< where K and V are a piece of the keys that masks speak of
+};
+
+}  // namespace regroup

@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: Apache-2.0
+// How scores are changed and keys hidden: a rule is a function object (score, batch, head, query, key) -> score, or
+// `hidden` (-inf), the identity. It may also name a range of keys outside of which all is hidden; tiles out of range are
+// never computed. The function is inlined into a loop over one tile of scores, and only that loop is called indirectly,
+// so a user's own object runs as fast as ours (attention_masks.hpp). Level: element.
+#pragma once
+
+#include <algorithm>
+#include <concepts>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "regroup/host/dispatch.hpp"
+#include "regroup/math.hpp"
+#include "regroup/view.hpp"
+
+namespace regroup {
+
+/// What a rule returns for a key that a query does not see: `key <= query ? score : hidden`.
+inline constexpr struct hidden_key {
+  template <std::floating_point Real>
+  constexpr operator Real() const {  // NOLINT: implicit on purpose
+    return -std::numeric_limits<Real>::infinity();
+  }
+} hidden{};
+
+/// The keys [first, last).
+struct key_range {
+  index first = 0;
+  index last = std::numeric_limits<index>::max();
+};
+
+/// The extents that a rule is bound to: queries q (..., H, Nq, d), `keys` = Nk, and how many of them each batch has.
+struct attention_extents {
+  int rank = 2;
+  index batches = 1, heads = 1, queries = 0, keys = 0;
+  std::vector<index> lengths;             ///< one a batch: keys from there on do not exist
+  std::vector<index> query_lengths = {};  ///< one a batch where queries are ragged; else each batch has `queries`
+
+  /// The key at which query 0 of a batch stands, so that the last query stands at the last key.
+  [[nodiscard]] index shift(index batch) const {
+    const auto b = static_cast<std::size_t>(batch);
+    return lengths[b] - (query_lengths.empty() ? queries : query_lengths[b]);
+  }
+  /// `shift` of every batch.
+  [[nodiscard]] std::vector<index> shifts() const {
+    std::vector<index> all;
+    for (index b = 0; b < batches; ++b) all.push_back(shift(b));
+    return all;
+  }
+};
+
+/// Every query sees every key.
+struct no_mask {};
+
+namespace mask_rules {
+
+template <class M>
+auto bound(const M& m, [[maybe_unused]] const attention_extents& e) {
+  if constexpr (requires { m.bind(e); }) {
+    return m.bind(e);
+  } else {
+    return m;
+  }
+}
+template <class R>
+concept has_range = requires(const R& r, index i) {
+  { r.range(i, i, i) } -> std::convertible_to<key_range>;
+};
+template <class R, class Real>
+concept has_function = requires(const R& r, Real s, index i) {
+  { r(s, i, i, i, i) } -> std::convertible_to<Real>;
+};
+template <class M>
+concept bindable = requires(const M& m, const attention_extents& e) { m.bind(e); };
+template <class M>
+concept usable = bindable<M> || has_range<M> || has_function<M, float>;
+
+template <class R>
+key_range range(const R& r, index batch, index head, index query) {
+  if constexpr (has_range<R>) {
+    return r.range(batch, head, query);
+  } else {
+    return {};
+  }
+}
+inline key_range both(const key_range& a, const key_range& b) {
+  return {std::max(a.first, b.first), std::min(a.last, b.last)};
+}
+
+/// Several rules: a key is seen where all see it; functions apply left to right, and what one hides stays hidden.
+template <class... Rules>
+struct all_of {
+  std::tuple<Rules...> rules;
+
+  [[nodiscard]] key_range range(index batch, index head, index query) const {
+    key_range whole;
+    std::apply([&](const auto&... r) { ((whole = both(whole, mask_rules::range(r, batch, head, query))), ...); },
+               rules);
+    return whole;
+  }
+  template <class Real>
+  requires(has_function<Rules, Real> || ...) Real operator()(Real score, index batch, index head, index query,
+                                                             index key) const {
+    bool is_hidden = false;
+    const auto step = [&]<class R>(const R& r) {
+      if constexpr (has_function<R, Real>) {
+        score = static_cast<Real>(r(score, batch, head, query, key));
+        is_hidden |= score == Real{hidden};
+      }
+    };
+    std::apply([&](const auto&... r) { (step(r), ...); }, rules);
+    return math::select(is_hidden, Real{hidden}, score);
+  }
+};
+
+}  // namespace mask_rules
+
+/// Several rules at once, also by `&`: `masks{softcap{30}, causal{}, additive(bias)}`, `causal{} & boolean(seen)`, or with
+/// a function object of the user's own. Functions apply left to right.
+template <class... Ms>
+struct masks {
+  std::tuple<Ms...> parts;
+
+  explicit masks(Ms... ms) : parts(std::move(ms)...) {}
+  [[nodiscard]] auto bind(const attention_extents& e) const {
+    return std::apply(
+        [&](const auto&... m) {
+          return mask_rules::all_of<decltype(mask_rules::bound(m, e))...>{{mask_rules::bound(m, e)...}};
+        },
+        parts);
+  }
+};
+
+/// One tile of scores to be changed in place: key `first_key + j` of lane q is scores[j * lanes + q].
+template <class Real>
+struct score_tile {
+  Real* scores;
+  index keys;
+  index lanes;
+  index first_key;
+  index batch;
+  const index* heads;    // one a lane
+  const index* queries;  // one a lane
+};
+
+/// A rule of any kind, bound to the extents of one call. What is called through it is a loop over a tile.
+struct bound_mask {
+  virtual ~bound_mask() = default;
+  /// The keys outside of which everything is hidden.
+  [[nodiscard]] virtual key_range range(index batch, index head, index query) const = 0;
+  /// Whether `apply` does anything.
+  [[nodiscard]] virtual bool has_function() const noexcept = 0;
+  virtual void apply(const score_tile<float>& tile) const = 0;
+  virtual void apply(const score_tile<double>& tile) const = 0;
+};
+
+namespace mask_rules {
+
+using bound_pointer = std::shared_ptr<const bound_mask>;
+
+/// rule(score) in place for a few queries and one key.
+template <index Lanes, class Rule, class Real>
+void change(const Rule& rule, Real* scores, index batch, const index* heads, const index* queries, index key) {
+  for (index q = 0; q < Lanes; ++q) scores[q] = static_cast<Real>(rule(scores[q], batch, heads[q], queries[q], key));
+}
+/// The same for several rules, one loop each: loops of one rule become packs where a chain of all of them may not.
+template <index Lanes, class... Rules, class Real>
+void change(const all_of<Rules...>& all, Real* scores, index batch, const index* heads, const index* queries,
+            index key) {
+  Real veil[static_cast<std::size_t>(Lanes)] = {};
+  const auto step = [&]<class R>(const R& rule) {
+    if constexpr (has_function<R, Real>) {
+      change<Lanes>(rule, scores, batch, heads, queries, key);
+      for (index q = 0; q < Lanes; ++q) veil[q] = scores[q] == Real{hidden} ? scores[q] : veil[q];
+    }
+  };
+  std::apply([&](const auto&... rules) { (step(rules), ...); }, all.rules);
+  for (index q = 0; q < Lanes; ++q) scores[q] = veil[q] == Real{hidden} ? veil[q] : scores[q];
+}
+
+template <class Rule>
+class bound_mask_of final : public bound_mask {
+ public:
+  explicit bound_mask_of(Rule rule) : rule_(std::move(rule)) {}
+  [[nodiscard]] key_range range(index batch, index head, index query) const override {
+    return mask_rules::range(rule_, batch, head, query);
+  }
+  [[nodiscard]] bool has_function() const noexcept override { return mask_rules::has_function<Rule, double>; }
+  void apply(const score_tile<float>& tile) const override { apply_to(tile); }
+  void apply(const score_tile<double>& tile) const override { apply_to(tile); }
+
+ private:
+  template <class Real>
+  void apply_to([[maybe_unused]] const score_tile<Real>& t) const {
+    if constexpr (mask_rules::has_function<Rule, Real>) {
+      host::dispatch([&] {
+        for (index j = 0; j < t.keys; ++j) {
+          index q = 0;
+          for (; q + 16 <= t.lanes; q += 16) change<16>(t, j, q);
+          for (; q + 8 <= t.lanes; q += 8) change<8>(t, j, q);
+          for (; q < t.lanes; ++q) change<1>(t, j, q);
+        }
+      });
+    }
+  }
+  /// `Lanes` scores of key j, in a copy that no array of a rule's can alias: loads need not wait for stores.
+  template <index Lanes, class Real>
+  void change(const score_tile<Real>& t, index j, index first) const {
+    Real* const row = t.scores + j * t.lanes + first;
+    const index* const heads = t.heads + first;
+    const index* const queries = t.queries + first;
+    Real scores[static_cast<std::size_t>(Lanes)];
+    for (index q = 0; q < Lanes; ++q) scores[q] = row[q];
+    mask_rules::change<Lanes>(rule_, scores, t.batch, heads, queries, t.first_key + j);
+    for (index q = 0; q < Lanes; ++q) row[q] = scores[q];
+  }
+  Rule rule_;
+};
+
+/// all_of for rules that are known at run time only: one loop over the tile each.
+class bound_sequence final : public bound_mask {
+ public:
+  explicit bound_sequence(std::vector<bound_pointer> parts) : parts_(std::move(parts)) {}
+  [[nodiscard]] key_range range(index batch, index head, index query) const override {
+    key_range whole;
+    for (const auto& part : parts_) whole = both(whole, part->range(batch, head, query));
+    return whole;
+  }
+  [[nodiscard]] bool has_function() const noexcept override {
+    return std::any_of(parts_.begin(), parts_.end(), [](const auto& part) { return part->has_function(); });
+  }
+  void apply(const score_tile<float>& tile) const override { apply_to(tile); }
+  void apply(const score_tile<double>& tile) const override { apply_to(tile); }
+
+ private:
+  template <class Real>
+  void apply_to(const score_tile<Real>& t) const {
+    const auto changes = [](const auto& part) { return part->has_function(); };
+    if (std::count_if(parts_.begin(), parts_.end(), changes) == 1) {
+      return (*std::find_if(parts_.begin(), parts_.end(), changes))->apply(t);
+    }
+    const index n = t.keys * t.lanes;
+    std::vector<Real> veils(static_cast<std::size_t>(n), Real{});
+    Real* const veil = veils.data();
+    Real* const scores = t.scores;
+    for (const auto& part : parts_) {
+      if (!changes(part)) continue;
+      part->apply(t);
+      host::dispatch([=] {
+        for (index i = 0; i < n; ++i) veil[i] = scores[i] == Real{hidden} ? scores[i] : veil[i];
+      });
+    }
+    host::dispatch([=] {
+      for (index i = 0; i < n; ++i) scores[i] = veil[i] == Real{hidden} ? veil[i] : scores[i];
+    });
+  }
+  std::vector<bound_pointer> parts_;
+};
+
+/// A rule seen from elsewhere: batch 0 and key 0 here are `batch` and `key` of what it was bound to.
+class bound_elsewhere final : public bound_mask {
+ public:
+  bound_elsewhere(bound_pointer whole, index batch, index key) : whole_(std::move(whole)), batch_(batch), key_(key) {}
+  [[nodiscard]] key_range range(index batch, index head, index query) const override {
+    const key_range seen = whole_->range(batch + batch_, head, query);
+    return {std::max<index>(seen.first - key_, 0), std::max<index>(seen.last - key_, 0)};
+  }
+  [[nodiscard]] bool has_function() const noexcept override { return whole_->has_function(); }
+  void apply(const score_tile<float>& tile) const override { apply_to(tile); }
+  void apply(const score_tile<double>& tile) const override { apply_to(tile); }
+
+ private:
+  template <class Real>
+  void apply_to(score_tile<Real> t) const {
+    t.batch += batch_;
+    t.first_key += key_;
+    whole_->apply(t);
+  }
+  bound_pointer whole_;
+  index batch_, key_;
+};
+
+}  // namespace mask_rules
+
+/// Holds any rule: one of ours, or a function object (score, batch, head, query, key) -> score or `hidden`. It may have
+/// `range(batch, head, query) -> key_range`, or `bind(const attention_extents&)` that returns such an object.
+class attention_mask {
+ public:
+  attention_mask() : attention_mask(no_mask{}) {}
+  template <class M>
+  requires(!std::same_as<std::remove_cvref_t<M>, attention_mask>) attention_mask(M m)  // NOLINT: implicit on purpose
+      : bind_([m = std::move(m)](const attention_extents& e) -> mask_rules::bound_pointer {
+          using rule = decltype(mask_rules::bound(m, e));
+          if constexpr (std::convertible_to<rule, mask_rules::bound_pointer>) {
+            return m.bind(e);
+          } else {
+            static_assert(
+                std::same_as<rule, no_mask> || mask_rules::has_range<rule> || mask_rules::has_function<rule, float>,
+                "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
+                "has `range(batch, head, query) -> key_range`");
+            return std::make_shared<const mask_rules::bound_mask_of<rule>>(mask_rules::bound(m, e));
+          }
+        }) {}
+  /// Rules that are chosen at run time, applied in this order: a & b & ..., with one loop over a tile each.
+  [[nodiscard]] static attention_mask all(std::vector<attention_mask> rules);
+  [[nodiscard]] mask_rules::bound_pointer bind(const attention_extents& e) const { return bind_(e); }
+
+ private:
+  std::function<mask_rules::bound_pointer(const attention_extents&)> bind_;
+};
+
+namespace mask_rules {
+
+struct sequence {
+  std::vector<attention_mask> rules;
+  [[nodiscard]] bound_pointer bind(const attention_extents& e) const {
+    std::vector<bound_pointer> parts;
+    for (const attention_mask& rule : rules) parts.push_back(rule.bind(e));
+    return std::make_shared<const bound_sequence>(std::move(parts));
+  }
+};
+
+}  // namespace mask_rules
+
+inline attention_mask attention_mask::all(std::vector<attention_mask> rules) {
+  if (rules.empty()) return {};
+  if (rules.size() == 1) return std::move(rules.front());
+  return mask_rules::sequence{std::move(rules)};
+}
+
+template <class A, class B>
+requires(mask_rules::bindable<A> || mask_rules::bindable<B>) && mask_rules::usable<A> && mask_rules::usable<B>
+auto operator&(const A& a, const B& b) {
+  if constexpr (std::same_as<A, attention_mask> || std::same_as<B, attention_mask>) {
+    return attention_mask::all({attention_mask(a), attention_mask(b)});
+  } else {
+    return masks<A, B>(a, b);
+  }
+}
+
+}  // namespace regroup

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files of one attention, and whether they fit together; every refusal is a sentence that names the file.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "command_line.hpp"
+#include "input.hpp"
+#include "regroup/algorithms/attention_masks.hpp"
+
+namespace regroup::tool {
+
+struct attention_files {
+  explicit attention_files(const attention_command& c);
+  input q, k, v;
+  std::optional<input> mask, alibi, sinks, lengths, table;
+};
+
+/// What the shapes say together, and the integers of --kv-lengths and --page-table.
+struct attention_shapes {
+  bool paged = false;
+  index batches = 1, heads = 1, queries = 0, key_heads = 1, keys = 0, d = 0, dv = 0;
+  std::vector<index> lengths, table;
+};
+
+/// Throws shape_error and argument_error.
+attention_shapes check(const attention_files& f);
+
+/// Everything that is done to scores: softcap, ALiBi, the mask, then causal and window. Refers to the files' memory.
+attention_mask mask_of(const attention_command& c, const attention_files& f, const attention_shapes& e);
+/// --sinks, or none.
+head_numbers sinks_of(const attention_files& f, const attention_shapes& e);
+
+}  // namespace regroup::tool

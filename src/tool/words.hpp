@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// The texts of one command's options read as values, and the sentences about them: every refusal is a usage_error.
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "command_line.hpp"
+
+namespace regroup::tool {
+
+/// All of `text` as a number, a plus sign allowed.
+template <class Number>
+bool read_number(std::string_view text, Number& value) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc{} && end == text.data() + text.size();
+}
+
+/// What stands between commas.
+std::vector<std::string> fields_of(const std::string& text);
+
+struct words {
+  std::string command;
+
+  [[noreturn]] void wrong(const std::string& sentence) const { throw usage_error(sentence, command); }
+  [[noreturn]] void wrong_value(const std::string& option, const std::string& wanted, const std::string& text) const {
+    wrong(option + " needs " + wanted + "; got '" + text + "'");
+  }
+  template <class Number>
+  Number integer(const std::string& option, const std::string& text, Number least, const std::string& wanted) const {
+    Number value = 0;
+    if (!read_number(text, value) || value < least) wrong_value(option, wanted, text);
+    return value;
+  }
+  double finite(const std::string& option, const std::string& text) const;
+  double positive(const std::string& option, const std::string& text) const;
+  std::vector<int> axes(const std::string& text) const;
+  std::optional<int> axis(const std::string& text) const;
+  attention_window window(const std::string& text) const;
+
+  void required(const std::string& what, const std::string& name) const;
+  /// A file name; one that looks like an option is a value that was forgotten.
+  void file(const std::string& what, const std::string& name) const;
+  void output(const std::string& what, const std::string& name) const;
+  void distinct(const std::string& a, const std::string& b) const;
+};
+
+}  // namespace regroup::tool
