@@ -39,8 +39,8 @@ mean::state fold(view<const float> q, view<const float> k, view<const float> v, 
       float top = highest;
       for (index j = tile; j < std::min(k.extent(0), tile + 64); ++j) {
         float s = 0;
-        for (index c = 0; c < q.extent(0); ++c) s = std::fma(q(c), k(j, c), s);
-        scores.push_back(masked(s * scale, j));
+        for (index c = 0; c < q.extent(0); ++c) s = std::fma(q(c) * scale, k(j, c), s);
+        scores.push_back(masked(s, j));
         top = std::max(top, scores.back());
       }
       if (top > highest) {

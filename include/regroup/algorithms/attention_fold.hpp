@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's fold over keys: softmax_mean's reduction with a tile of K and V as the chunk. The order is a contract, one
 // for each query, whatever else is computed with it:
-//   score   = the chain s = fma(q[c], k[c], s) over c ascending from 0, then times scale (rounded), then the masks
+//   score   = the chain s = fma(q[c] scale, k[c], s) over c ascending from 0, q[c] scale rounded; then the masks
 //   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
 //             multiplied by `rescale`'s factor and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
 //             w = softmax_weight(score). A key that is hidden, or scores -inf, is skipped
@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -36,7 +37,7 @@ using attention_real = std::conditional_t<std::same_as<T, double>, double, float
 namespace attention_fold {
 
 /// Queries computed side by side: lanes of a vector. Not part of the order.
-inline constexpr index block_queries = 32;
+inline constexpr index block_queries = 64;
 
 /// Numbers on whole cache lines.
 template <class Real>
@@ -108,7 +109,7 @@ struct problem {
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
 };
 
-/// Up to 32 queries that share a key head, over the keys of `range`: leaves on request.
+/// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
 template <class T>
 class block {
  public:
@@ -125,24 +126,43 @@ class block {
   [[nodiscard]] fragment<Real> leaf(index t);
 
  private:
+  /// Where the keys and values of one tile begin.
+  template <class E>
+  struct rows {
+    index first = -1;
+    const E* k[static_cast<std::size_t>(attention_tile_keys)];
+    const E* v[static_cast<std::size_t>(attention_tile_keys)];
+  };
+
   block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
-  void gather_queries();
-  void tile(index first, index last, fragment<Real>& f);
-  void score(index first, index last);
+  void prepare();
+  void fold_tile(index first, index last, Real* o);
+  template <class E>
+  void fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o);
+  void find_seen(index first, index last);
+  void mask(index first, index last);
+  void finish(fragment<Real>& f);
   void mend(index t, fragment<Real>& f);
-  [[nodiscard]] const T* row(const view<const T>& x, index key) const;
-  [[nodiscard]] bool is_regular(index first, index last) const;
-  void copy_rows(const view<const T>& x, index first, index last, buffer<Real>& to) const;
+  [[nodiscard]] index tile_end(index first) const;
+  void find_rows(index first, index last, rows<T>& to) const;
+  void copy_rows(const view<const T>& x, const T* const* from, index n, buffer<Real>& to, const Real** rows_to) const;
 
   const problem<T>& p_;
   bool is_careful_ = false;
-  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;  // lanes: 8, 16 or 32, the last query again
-  std::vector<index> heads_, queries_;                      // one a lane
+  bool has_key_lanes_ = false;  // else query lanes: src/attention_tile.hpp
+  bool is_copied_ = false;      // rows must be widened or gathered first
+  bool is_whole_ = false;       // every lane sees every key of the tile
+  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
+  std::vector<index> heads_, queries_;  // one a lane
   std::vector<key_range> seen_;
-  key_range all_;       // every key that some lane may see
-  buffer<Real> q_, s_;  // (d, lanes) and one tile's (keys, lanes): scores, then weights
-  buffer<Real> k_, v_;  // one tile's rows, where they must be copied
-  buffer<Real> m_, l_, factor_;
+  key_range all_, common_;  // the keys that some lane may see, and that all do
+  buffer<Real> q_, s_, o_, m_, l_, factor_;
+  buffer<Real> k_, v_;  // one tile's rows, copied
+  buffer<T> nothing_;   // a row of zeros
+  rows<T> at_, next_;
+  std::int32_t first_[static_cast<std::size_t>(block_queries)], last_[static_cast<std::size_t>(block_queries)];
+  std::int32_t group_first_[4], group_last_[4];
+  bool finite_[static_cast<std::size_t>(block_queries)];
 };
 
 /// sink(batch, head, query, m, l, o) once a query: its state over the keys of `range`. Blocks of queries are shared out

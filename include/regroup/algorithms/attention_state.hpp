@@ -100,8 +100,14 @@ class results {
     const int rank = out_.rank();
     index row = 0;
     for (int a = 0; a + 1 < rank; ++a) row += at[4 - rank + a] * out_.stride(a);
-    for (index c = 0; c < out_.extent(rank - 1); ++c) {
-      out_.data()[row + c * out_.stride(rank - 1)] = static_cast<Out>(answer(o[c]));
+    Out* const to = out_.data() + row;
+    const index n = out_.extent(rank - 1), step = out_.stride(rank - 1);
+    if (step == 1) {
+      host::dispatch([=] {
+        for (index c = 0; c < n; ++c) to[c] = static_cast<Out>(answer(o[c]));
+      });
+    } else {
+      for (index c = 0; c < n; ++c) to[c * step] = static_cast<Out>(answer(o[c]));
     }
     if (!lse_) return;
     Real* place = lse_->data();
