@@ -26,9 +26,9 @@ inline void score_keys(const tile<T>& t, index query, bool fetches) {
     index c = 0;
     for (; c + w <= d; c += w) {
       packs<Pack, w> x;
-      for (index i = 0; i < w; ++i) x[i] = Pack::load(t.k[j + i] + c);
+      unrolled<w>([&](int i) { x[i] = Pack::load(t.k[j + i] + c); });
       if (fetches && c * static_cast<index>(sizeof(T)) % 64 == 0) {
-        for (index i = 0; i < w; ++i) fetch(t.next_k[j + i] + c);
+        unrolled<w>([&](int i) { fetch(t.next_k[j + i] + c); });
       }
       transpose(x);
       [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -38,13 +38,14 @@ inline void score_keys(const tile<T>& t, index query, bool fetches) {
     }
     if (c < d) {
       packs<Pack, w> x;
-      for (index i = 0; i < w; ++i) x[i] = Pack::load_some(t.k[j + i] + c, d - c);
+      unrolled<w>([&](int i) { x[i] = Pack::load_some(t.k[j + i] + c, d - c); });
       transpose(x);
-      for (index i = 0; c < d; ++i, ++c) {
-        for (index a = 0; a < Q; ++a) acc[a] = Pack::fma(x[i], Pack::all(q[a * d + c]), acc[a]);
-      }
+      unrolled<w - 1>([&](int i) {
+        if (c + i >= d) return;
+        unrolled<Q>([&](int a) { acc[a] = Pack::fma(x[i], Pack::all(q[a * d + c + i]), acc[a]); });
+      });
     }
-    for (index a = 0; a < Q; ++a) acc[a].store(t.s + (query + a) * tile_keys + j);
+    unrolled<Q>([&](int a) { acc[a].store(t.s + (query + a) * tile_keys + j); });
   }
 }
 
@@ -127,8 +128,18 @@ struct with_key_lanes {
         t.m[q] = top;
         t.l[q] = math::fma(t.l[q], t.factor[q], -Real{});
       }
-      const bool is_finite = top - top == 0;
-      for (index j = 0; j < padded; j += w) weight(Pack::load(s + j), Pack::all(top), is_finite).store(s + j);
+      const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
+        for (index j = 0; j < padded; j += w) {
+          packs<Pack, 1> x = {Pack::load(s + j)};
+          weigh<IsFinite, Pack, 1>(x, Pack::all(top));
+          x[0].store(s + j);
+        }
+      };
+      if (top - top == 0) {
+        sweep(std::true_type{});
+      } else {
+        sweep(std::false_type{});
+      }
       Real l = t.l[q];
       for (index j = 0; j < t.n; ++j) l += s[j];
       t.l[q] = l;

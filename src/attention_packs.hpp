@@ -122,55 +122,98 @@ struct pack {
 #endif
 };
 
-/// N packs, which stay in registers.
+/// N packs, which stay in registers where nothing but `unrolled` indexes them.
 template <class Pack, int N>
 using packs = Pack[static_cast<std::size_t>(N)];
+
+/// step(0), ..., step(N - 1), with constants.
+template <int N, class Step>
+inline void unrolled(const Step& step) {
+  [&]<int... I>(std::integer_sequence<int, I...>) { (step(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
 
 /// width rows become width columns: log2(width) perfect shuffles.
 template <class Pack>
 inline void transpose(packs<Pack, Pack::width>& x) {
-  constexpr int half = Pack::width / 2;
-  for (int stage = 1; stage < Pack::width; stage *= 2) {
-    [&]<int... I>(std::integer_sequence<int, I...>) {
-      const packs<Pack, Pack::width> y = {(I % 2 == 0 ? Pack::template interleaved<0>(x[I / 2], x[I / 2 + half])
-                                    : Pack::template interleaved<1>(x[I / 2], x[I / 2 + half]))...};
-      ((x[I] = y[I]), ...);
-    }
-    (std::make_integer_sequence<int, Pack::width>{});
-  }
+  constexpr int width = Pack::width, half = width / 2;
+  constexpr int stages = width == 16 ? 4 : width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
+  unrolled<stages>([&](int) {
+    packs<Pack, width> y;
+    unrolled<half>([&](int i) {
+      y[2 * i] = Pack::template interleaved<0>(x[i], x[i + half]);
+      y[2 * i + 1] = Pack::template interleaved<1>(x[i], x[i + half]);
+    });
+    unrolled<width>([&](int i) { x[i] = y[i]; });
+  });
 }
 
-/// e^x for x <= 0 or NaN: math::exp's bits, without the selects that only positive x need.
+/// The nearest integer to t, even where two are, and what multiplies a float by that power of two when added to its bits
+/// (0 for NaN).
+template <class Pack>
+inline void round(const Pack& t, Pack& n, typename Pack::integers& power) {
+  using integers = typename Pack::integers;
+#ifdef __AVX512F__
+  if constexpr (Pack::width == 16) {
+    n = {reinterpret_cast<typename Pack::vector>(_mm512_maskz_roundscale_ps(0xffff, t.x, _MM_FROUND_TO_NEAREST_INT))};
+    power = reinterpret_cast<integers>(_mm512_maskz_cvtps_epi32(0xffff, t.x)) << 23;
+    return;
+  }
+#endif
+  const Pack rounder = Pack::all(0x1.8p+23f);
+  const Pack shifted{t.x + rounder.x};
+  n = {shifted.x - rounder.x};
+  power = t.x == t.x ? reinterpret_cast<integers>(shifted.x) << 23 : integers{};
+}
+
+/// x = e^x for x <= 0 or NaN as attention's order has it: math::exp2 of x log2(e), rounded. Here without the selects that
+/// only positive arguments need: 7 fma or products and a comparison, which Zen 4's multipliers do as well. N packs side
+/// by side, step by step: the chain of one is longer than the scheduler's window.
+template <class Pack, int N>
+inline void decay(packs<Pack, N>& x) {
+  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(static_cast<typename Pack::Real>(0x1.71547652b82fep+0))); });
+  if constexpr (Pack::is_float) {
+    packs<Pack, N> f, p;
+    typename Pack::integers power[static_cast<std::size_t>(N)];
+    unrolled<N>([&](int i) { round(x[i], f[i], power[i]); });
+    unrolled<N>([&](int i) { f[i].x = x[i].x - f[i].x; });
+    unrolled<N>([&](int i) { p[i] = Pack::all(0x1.41787ap-13f); });
+    const auto horner = [&](auto... c) {
+      (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], f[i], Pack::all(c)); }), ...);
+    };
+    horner(0x1.5f0954p-10f, 0x1.3b2dd4p-7f, 0x1.c6af7ap-5f, 0x1.ebfbdcp-3f, 0x1.62e43p-1f, 1.0f);
+    unrolled<N>([&](int i) {
+      const typename Pack::integers scaled = reinterpret_cast<typename Pack::integers>(p[i].x) + power[i];
+      const typename Pack::integers kept = x[i].x < Pack::all(-126).x ? typename Pack::integers{} : scaled;
+      x[i] = {reinterpret_cast<typename Pack::vector>(kept)};
+    });
+  } else {
+    unrolled<N>([&](int i) {
+      for (int lane = 0; lane < Pack::width; ++lane) x[i].x[lane] = math::exp2(x[i].x[lane]);
+    });
+  }
+}
 template <class Pack>
 inline Pack decay(const Pack& x) {
-  if constexpr (Pack::is_float) {
-    using integers = typename Pack::integers;
-    const auto all = [](float c) { return Pack::all(c); };
-    const Pack rounder = all(0x1.8p+23f);
-    const Pack shifted = Pack::fma(x, all(0x1.715476p+0f), rounder);
-    const Pack n{shifted.x - rounder.x};
-    const Pack r = Pack::fma(n, all(0x1.05c61p-29f), Pack::fma(n, all(-0x1.62e43p-1f), x));
-    Pack p = all(0x1.6a4f36p-10f);
-    for (const float c : {0x1.123984p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f}) {
-      p = Pack::fma(p, r, all(c));
-    }
-    const integers scaled = reinterpret_cast<integers>(p.x) + (reinterpret_cast<integers>(shifted.x) << 23);
-    const integers present = x.x < all(math::exp_lowest<float>).x ? integers{} : scaled;
-    return {x.x == x.x ? reinterpret_cast<typename Pack::vector>(present) : x.x};
-  } else {
-    Pack y;
-    for (int i = 0; i < Pack::width; ++i) y.x[i] = math::exp(x.x[i]);
-    return y;
-  }
+  packs<Pack, 1> one = {x};
+  decay<Pack, 1>(one);
+  return one[0];
 }
 
-/// softmax_weight: e^(score - m), 1 at the maximum itself and 0 at -inf, where m may be infinite.
-template <class Pack>
-inline Pack weight(const Pack& score, const Pack& m, bool is_finite) {
-  const Pack w = decay(Pack{score.x - m.x});
-  if (is_finite) return w;
-  const Pack at_most{score.x == m.x ? Pack::all(1).x : w.x};
-  return {score.x == Pack::all(-math::detail::infinity<typename Pack::Real>).x ? typename Pack::vector{} : at_most.x};
+/// Weights e^(score - m): 1 at the maximum itself and 0 at -inf, which take no selects where m is finite.
+template <bool IsFinite, class Pack, int N>
+inline void weigh(packs<Pack, N>& score, const Pack& m) {
+  using vector = typename Pack::vector;
+  packs<Pack, N> w;
+  unrolled<N>([&](int i) { w[i].x = score[i].x - m.x; });
+  decay<Pack, N>(w);
+  unrolled<N>([&](int i) {
+    if (!IsFinite) {
+      w[i].x = score[i].x == m.x ? Pack::all(1).x : w[i].x;
+      w[i].x = score[i].x == Pack::all(-math::detail::infinity<typename Pack::Real>).x ? vector{} : w[i].x;
+    }
+    score[i] = w[i];
+  });
 }
 
 }  // namespace

@@ -109,9 +109,9 @@ struct with_query_lanes {
     for (index r = 0; r < rows; r += w) {
       for (index c = 0; c < columns; c += w) {
         packs<Pack, w> block;
-        for (index i = 0; i < w; ++i) block[i] = Pack::load(x.from + (r + i) * x.from_step + c);
+        unrolled<w>([&](int i) { block[i] = Pack::load(x.from + (r + i) * x.from_step + c); });
         tiles::transpose(block);
-        for (index i = 0; i < w; ++i) block[i].store(x.to + (c + i) * x.to_step + r);
+        unrolled<w>([&](int i) { block[i].store(x.to + (c + i) * x.to_step + r); });
       }
     }
     for (index r = 0; r < x.rows; ++r) {
@@ -145,11 +145,19 @@ struct with_query_lanes {
       top.store(t.m + lane);
     }
     factor.store(t.factor + lane);
-    const bool is_finite = !Pack::any(top.x - top.x != vector{});
-    for (j = from; j < to; ++j) {
-      const Pack w = weight(Pack::load(s + j * lanes), top, is_finite);
-      w.store(s + j * lanes);
-      l.x += w.x;
+    const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
+      in_blocks<4>(from, to, [&]<int R>(std::integral_constant<int, R>, index row) {
+        packs<Pack, R> w;
+        unrolled<R>([&](int i) { w[i] = Pack::load(s + (row + i) * lanes); });
+        tiles::weigh<IsFinite, Pack, R>(w, top);
+        unrolled<R>([&](int i) { w[i].store(s + (row + i) * lanes); });
+        unrolled<R>([&](int i) { l.x += w[i].x; });
+      });
+    };
+    if (Pack::any(top.x - top.x != vector{})) {
+      sweep(std::false_type{});
+    } else {
+      sweep(std::true_type{});
     }
     l.store(t.l + lane);
   }

@@ -3,8 +3,9 @@
 // for each query, whatever else is computed with it:
 //   score   = the chain s = fma(q[c] scale, k[c], s) over c ascending from 0, q[c] scale rounded; then the masks
 //   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
-//             multiplied by `rescale`'s factor and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
-//             w = softmax_weight(score). A key that is hidden, or scores -inf, is skipped
+//             multiplied by decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
+//             w = decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
+//   decay   = exp2(x log2(e)) by math::exp2, the difference and the product each rounded
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
@@ -39,21 +40,26 @@ namespace attention_fold {
 /// Queries computed side by side: lanes of a vector. Not part of the order.
 inline constexpr index block_queries = 64;
 
-/// Numbers on whole cache lines.
+/// Numbers on whole cache lines, not initialised.
 template <class Real>
 class buffer {
  public:
-  void resize(index n) { lines_.resize(static_cast<std::size_t>((n + per_line - 1) / per_line)); }
-  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
-  [[nodiscard]] Real* data() noexcept { return reinterpret_cast<Real*>(lines_.data()); }
-  [[nodiscard]] const Real* data() const noexcept { return reinterpret_cast<const Real*>(lines_.data()); }
+  void resize(index n) {
+    const index lines = (n + per_line - 1) / per_line;
+    if (lines > size_) lines_ = std::make_unique_for_overwrite<line[]>(static_cast<std::size_t>(lines));
+    size_ = std::max(size_, lines);
+  }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] Real* data() noexcept { return reinterpret_cast<Real*>(lines_.get()); }
+  [[nodiscard]] const Real* data() const noexcept { return reinterpret_cast<const Real*>(lines_.get()); }
 
  private:
   static constexpr index per_line = 64 / static_cast<index>(sizeof(Real));
   struct alignas(64) line {
     Real values[static_cast<std::size_t>(per_line)];
   };
-  std::vector<line> lines_;
+  std::unique_ptr<line[]> lines_;
+  index size_ = 0;
 };
 
 /// The states of some queries: m and l, one a query, and unnormalised O, one row of dv a query.
