@@ -12,7 +12,8 @@
 namespace regroup::tiles {
 namespace {
 
-inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
+/// Forced inline, and called from loops rather than lambdas: g++ drops a call to a function that only prefetches.
+[[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
 /// Q queries from `query` on: their scores.
 template <class Pack, int Q, class T>
@@ -28,7 +29,7 @@ inline void score_keys(const tile<T>& t, index query, bool fetches) {
       packs<Pack, w> x;
       unrolled<w>([&](int i) { x[i] = Pack::load(t.k[j + i] + c); });
       if (fetches && c * static_cast<index>(sizeof(T)) % 64 == 0) {
-        unrolled<w>([&](int i) { fetch(t.next_k[j + i] + c); });
+        for (int i = 0; i < w; ++i) fetch(t.next_k[j + i] + c);
       }
       transpose(x);
       [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -69,8 +70,8 @@ inline void add_values(const tile<T>& t, index query, index column, index count,
     };
     for (index j = 0; j < n; ++j) {
       const T* const v = t.v[j] + column;
+      for (index c = 0; fetches && c < V * w; c += 64 / static_cast<index>(sizeof(T))) fetch(t.next_v[j] + column + c);
       [&]<int... C>(std::integer_sequence<int, C...>) {
-        if (fetches) (fetch(t.next_v[j] + column + C * w), ...);
         if (is_part) return add(j, {load(v, C)...});
         add(j, {Pack::load(v + C * w)...});
       }
