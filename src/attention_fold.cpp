@@ -10,6 +10,8 @@
 
 namespace regroup::attention_fold {
 
+static_assert(tiles::tile_keys == attention_tile_keys && tiles::most_lanes == block_queries);
+
 template <class Real>
 void merge(index count, index dv, Real* m_a, Real* l_a, Real* o_a, const Real* m_b, const Real* l_b, const Real* o_b) {
   host::dispatch([=] {
@@ -31,9 +33,11 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   key_head_ = number / of_head % p.key_heads;
   batch_ = number / of_head / p.key_heads;
   count_ = std::min(block_queries, p.rows() - first);
-  lanes_ = count_ <= 8 ? 8 : count_ <= 16 ? 16 : block_queries;
+  has_key_lanes_ = count_ <= tiles::most_queries;
+  lanes_ = has_key_lanes_ ? count_ : (count_ + tiles::group_lanes - 1) / tiles::group_lanes * tiles::group_lanes;
   range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};
+  common_ = {0, std::numeric_limits<index>::max()};
   for (index lane = 0; lane < lanes_; ++lane) {
     const index r = first + std::min(lane, count_ - 1);
     heads_.push_back(key_head_ * p.group + r % p.group);
@@ -41,6 +45,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
     key_range seen = p.mask->range(batch_, heads_.back(), queries_.back());
     seen = {std::max(seen.first, range.first), std::min(seen.last, range.last)};
     seen_.push_back(seen);
+    common_ = {std::max(common_.first, seen.first), std::min(common_.last, seen.last)};
     if (seen.first < seen.last) all_ = {std::min(all_.first, seen.first), std::max(all_.last, seen.last)};
   }
   if (all_.first >= all_.last) all_ = {0, 0};
@@ -50,14 +55,16 @@ template <class T>
 block<T>::block(const block& whole, index lane)
     : p_(whole.p_),
       is_careful_(true),
+      has_key_lanes_(true),
       batch_(whole.batch_),
       key_head_(whole.key_head_),
       count_(1),
-      lanes_(8),
-      heads_(8, whole.head(lane)),
-      queries_(8, whole.query(lane)),
-      seen_(8, whole.seen_[static_cast<std::size_t>(lane)]),
-      all_(seen_[0]) {}
+      lanes_(1),
+      heads_(1, whole.head(lane)),
+      queries_(1, whole.query(lane)),
+      seen_(1, whole.seen_[static_cast<std::size_t>(lane)]),
+      all_(seen_[0]),
+      common_(seen_[0]) {}
 
 template <class T>
 key_range block<T>::leaves() const noexcept {
@@ -65,188 +72,235 @@ key_range block<T>::leaves() const noexcept {
   return {all_.first / attention_leaf_keys, (all_.last - 1) / attention_leaf_keys + 1};
 }
 
+/// Memory, and the queries times scale: (queries, d), or (d, lanes).
 template <class T>
-void block<T>::gather_queries() {
+void block<T>::prepare() {
+  is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || (!has_key_lanes_ && !std::same_as<T, Real>);
+  s_.resize(attention_tile_keys * std::max(lanes_, index{1}));
+  for (buffer<Real>* const x : {&m_, &l_, &factor_}) x->resize(lanes_);
   q_.resize(p_.d * lanes_);
-  s_.resize(attention_tile_keys * lanes_);
-  m_.resize(lanes_);
-  l_.resize(lanes_);
-  factor_.resize(lanes_);
-  for (index lane = 0; p_.d > 0 && lane < count_; ++lane) {
-    const T* const from = &p_.q(batch_, head(lane), query(lane), index{0});
-    for (index c = 0; c < p_.d; ++c) q_.data()[c * lanes_ + lane] = widen(from[c * p_.q.stride(3)]);
+  if (is_careful_) {
+    nothing_.resize(p_.dv);
+    std::fill(nothing_.data(), nothing_.data() + p_.dv, T{});
   }
-}
-
-template <class T>
-const T* block<T>::row(const view<const T>& x, index key) const {
-  if (!p_.keys.is_paged) return x.data() + batch_ * x.stride(0) + key_head_ * x.stride(1) + key * x.stride(2);
-  const index page = p_.keys.table[static_cast<std::size_t>(batch_ * p_.keys.pages + key / p_.page_size)];
-  return x.data() + page * x.stride(0) + key_head_ * x.stride(1) + key % p_.page_size * x.stride(2);
-}
-
-/// Whether one stride reaches all rows of these keys, in the type we compute with.
-template <class T>
-bool block<T>::is_regular(index first, index last) const {
-  return std::same_as<T, Real> && (!p_.keys.is_paged || first / p_.page_size == (last - 1) / p_.page_size);
-}
-
-template <class T>
-void block<T>::copy_rows(const view<const T>& x, index first, index last, buffer<Real>& to) const {
-  const index n = x.extent(3);
-  const index stride = x.stride(3);
-  to.resize(attention_tile_keys * n);
-  host::dispatch([&] {
-    for (index j = first; j < last; ++j) {
-      const T* const from = row(x, j);
-      Real* const row_to = to.data() + (j - first) * n;
+  if (!has_key_lanes_) o_.resize(p_.dv * lanes_);
+  if (p_.d == 0) return;
+  buffer<Real> rows;  // (lanes, d)
+  if (!has_key_lanes_) rows.resize(p_.d * lanes_);
+  Real* const to = has_key_lanes_ ? q_.data() : rows.data();
+  host::dispatch([&, scale = p_.scale, d = p_.d, stride = p_.q.stride(3)] {
+    for (index lane = 0; lane < lanes_; ++lane) {
+      const T* const from = &p_.q(batch_, head(lane), query(lane), index{0});
       if (stride == 1) {
-        for (index c = 0; c < n; ++c) row_to[c] = widen(from[c]);
+        for (index c = 0; c < d; ++c) to[lane * d + c] = widen(from[c]) * scale;
       } else {
-        for (index c = 0; c < n; ++c) row_to[c] = widen(from[c * stride]);
+        for (index c = 0; c < d; ++c) to[lane * d + c] = widen(from[c * stride]) * scale;
       }
     }
   });
+  if (has_key_lanes_) return;
+  const tiles::query_lanes<Real>& kernel = tiles::current();
+  kernel.transpose({to, p_.d, q_.data(), lanes_, lanes_, p_.d});
 }
 
-/// s_ = the scores of keys [first, last): products, scale, masks. What a lane does not see is -inf.
 template <class T>
-void block<T>::score(index first, index last) {
-  const index n = last - first;
-  const index lanes = lanes_;
-  Real* const s = s_.data();
-  std::fill(s, s + n * lanes, Real{});
-  const Real* k = nullptr;
-  index row_step = p_.d, step = 1;
-  if constexpr (std::same_as<T, Real>) {
-    if (p_.d > 0 && is_regular(first, last)) {
-      k = row(p_.k, first);
-      row_step = p_.k.stride(2);
-      step = p_.k.stride(3);
+index block<T>::tile_end(index first) const {
+  return std::min((first / attention_tile_keys + 1) * attention_tile_keys, all_.last);
+}
+
+/// The last row is repeated up to a whole tile.
+template <class T>
+void block<T>::find_rows(index first, index last, rows<T>& to) const {
+  to.first = first;
+  const T* const k = p_.k.data() + key_head_ * p_.k.stride(1);
+  const T* const v = p_.v.data() + key_head_ * p_.v.stride(1);
+  const index k_step = p_.k.stride(2), v_step = p_.v.stride(2);
+  const index page_size = p_.keys.is_paged ? p_.page_size : std::numeric_limits<index>::max();
+  for (index j = first; j < last;) {
+    index plane = batch_, key = j;
+    if (p_.keys.is_paged) {
+      plane = p_.keys.table[static_cast<std::size_t>(batch_ * p_.keys.pages + j / page_size)];
+      key = j % page_size;
     }
+    const index run = std::min(last - j, page_size - key);
+    const T* const k_row = k + plane * p_.k.stride(0) + key * k_step;
+    const T* const v_row = v + plane * p_.v.stride(0) + key * v_step;
+    for (index i = 0; i < run; ++i) {
+      to.k[j - first + i] = k_row + i * k_step;
+      to.v[j - first + i] = v_row + i * v_step;
+    }
+    j += run;
   }
-  if (k == nullptr && p_.d > 0) {
-    copy_rows(p_.k, first, last, k_);
-    k = k_.data();
-  }
-  if (p_.d > 0)
-    tiles::multiply_add(tiles::products<Real>{k, row_step, step, q_.data(), lanes, s, lanes, n, lanes, p_.d});
-  host::dispatch([s, scale = p_.scale, count = n * lanes] {
-    for (index i = 0; i < count; ++i) s[i] *= scale;
-  });
-  if (p_.mask->has_function()) {
-    p_.mask->apply(score_tile<Real>{s, n, lanes, first, batch_, heads_.data(), queries_.data()});
-  }
-  for (index lane = 0; lane < lanes; ++lane) {
-    const key_range seen = seen_[static_cast<std::size_t>(lane)];
-    if (seen.first <= first && last <= seen.last) continue;
+  std::fill(to.k + (last - first), to.k + attention_tile_keys, to.k[last - first - 1]);
+  std::fill(to.v + (last - first), to.v + attention_tile_keys, to.v[last - first - 1]);
+}
+
+template <class T>
+void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, buffer<Real>& to,
+                         const Real** rows_to) const {
+  const index width = x.extent(3);
+  const index stride = x.stride(3);
+  to.resize(attention_tile_keys * width);
+  for (index j = 0; j < attention_tile_keys; ++j) rows_to[j] = to.data() + std::min(j, n - 1) * width;
+  host::dispatch([&] {
     for (index j = 0; j < n; ++j) {
-      if (first + j < seen.first || first + j >= seen.last) s[j * lanes + lane] = hidden;
-    }
-  }
-}
-
-/// Turns the scores of one tile into weights, in the frame of the new m; l grows by them, over keys ascending. Returns
-/// whether some m grew; then `factor` corrects O. Loops run over stripes of one constant length, whatever the lanes are.
-template <class Real>
-static bool weigh(Real* s, index n, index lanes, Real* m, Real* l, Real* factor) {
-  constexpr index stripe = block_queries;
-  const index padded = (n * lanes + stripe - 1) / stripe * stripe;
-  std::fill(s + n * lanes, s + padded, Real{hidden});
-  bool grows = false;
-  host::dispatch([=, &grows] {
-    Real top[stripe];
-    for (index i = 0; i < stripe; ++i) top[i] = m[i % lanes];
-    for (index first = 0; first < padded; first += stripe) {
-      for (index i = 0; i < stripe; ++i) top[i] = s[first + i] > top[i] ? s[first + i] : top[i];
-    }
-    for (index h = stripe / 2; h >= lanes; h /= 2) {
-      for (index i = 0; i < h; ++i) top[i] = top[i + h] > top[i] ? top[i + h] : top[i];
-    }
-    for (index q = 0; q < lanes; ++q) grows |= top[q] > m[q];
-    if (grows) {
-      for (index q = 0; q < lanes; ++q) {
-        factor[q] = rescale<Real>{m[q], top[q]}.factor;
-        m[q] = top[q];
-        l[q] *= factor[q];
+      const T* const row = from[j];
+      Real* const row_to = to.data() + j * width;
+      if (stride == 1) {
+        for (index c = 0; c < width; ++c) row_to[c] = widen(row[c]);
+      } else {
+        for (index c = 0; c < width; ++c) row_to[c] = widen(row[c * stride]);
       }
     }
-    for (index i = 0; i < stripe; ++i) top[i] = m[i % lanes];
-    for (index first = 0; first < padded; first += stripe) {
-      for (index i = 0; i < stripe; ++i) s[first + i] = softmax_weight<Real>{top[i]}(s[first + i]);
-    }
-    const auto sum = [=]<index Lanes>(std::integral_constant<index, Lanes>) {
-      Real total[static_cast<std::size_t>(Lanes)];
-      for (index q = 0; q < Lanes; ++q) total[q] = l[q];
-      for (index j = 0; j < n; ++j) {
-        for (index q = 0; q < Lanes; ++q) total[q] += s[j * Lanes + q];
-      }
-      for (index q = 0; q < Lanes; ++q) l[q] = total[static_cast<std::size_t>(q)];
-    };
-    if (lanes == 8) return sum(std::integral_constant<index, 8>{});
-    if (lanes == 16) return sum(std::integral_constant<index, 16>{});
-    sum(std::integral_constant<index, stripe>{});
   });
-  return grows;
 }
 
-/// Folds keys [first, last) of one tile, which some lane may see, into the states.
+/// What each lane sees of the tile [first, last), counted from its first key.
 template <class T>
-void block<T>::tile(index first, index last, fragment<Real>& f) {
-  score(first, last);
+void block<T>::find_seen(index first, index last) {
+  is_whole_ = common_.first <= first && last <= common_.last;
+  std::fill(group_first_, group_first_ + 4, static_cast<std::int32_t>(is_whole_ ? 0 : last - first));
+  std::fill(group_last_, group_last_ + 4, static_cast<std::int32_t>(is_whole_ ? last - first : 0));
+  for (index lane = 0; lane < lanes_ && (has_key_lanes_ || !is_whole_); ++lane) {
+    const key_range seen = seen_[static_cast<std::size_t>(lane)];
+    const auto from = static_cast<std::int32_t>(std::clamp(seen.first, first, last) - first);
+    const auto to = std::max(from, static_cast<std::int32_t>(std::clamp(seen.last, first, last) - first));
+    first_[lane] = from;
+    last_[lane] = to;
+    const index g = lane / tiles::group_lanes;
+    if (from == to) continue;
+    group_first_[g] = std::min(group_first_[g], from);
+    group_last_[g] = std::max(group_last_[g], to);
+  }
+}
+
+/// Masks see scores as (keys, lanes).
+template <class T>
+void block<T>::mask(index first, index last) {
   const index n = last - first;
-  const index dv = p_.dv;
-  const index lanes = lanes_;
   Real* const s = s_.data();
-  const Real* v = nullptr;
-  index v_step = dv;
-  if constexpr (std::same_as<T, Real>) {
-    if (dv > 0 && is_regular(first, last) && !is_careful_ && (p_.v.stride(3) == 1 || dv == 1)) {
-      v = row(p_.v, first);
-      v_step = p_.v.stride(2);
+  if (!has_key_lanes_) {
+    return p_.mask->apply(score_tile<Real>{s, n, lanes_, first, batch_, heads_.data(), queries_.data()});
+  }
+  Real turned[static_cast<std::size_t>(attention_tile_keys * tiles::most_queries)];
+  for (index j = 0; j < n; ++j) {
+    for (index q = 0; q < lanes_; ++q) turned[j * lanes_ + q] = s[q * attention_tile_keys + j];
+  }
+  p_.mask->apply(score_tile<Real>{turned, n, lanes_, first, batch_, heads_.data(), queries_.data()});
+  for (index j = 0; j < n; ++j) {
+    for (index q = 0; q < lanes_; ++q) s[q * attention_tile_keys + j] = turned[j * lanes_ + q];
+  }
+}
+
+/// The tile whose rows are `at`: scores, weights, values.
+template <class T>
+template <class E>
+void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o) {
+  const tiles::kernels<E>* kernel = &static_cast<const tiles::key_lanes<E>&>(tiles::current());
+  if constexpr (std::same_as<E, Real>) {
+    if (!has_key_lanes_) kernel = &static_cast<const tiles::query_lanes<E>&>(tiles::current());
+  }
+  bool grows[4];
+  const tiles::tile<E> t{.n = last - first,
+                         .d = p_.d,
+                         .dv = p_.dv,
+                         .queries = lanes_,
+                         .k = at.k,
+                         .v = at.v,
+                         .next_k = next.k,
+                         .next_v = next.v,
+                         .q = q_.data(),
+                         .s = s_.data(),
+                         .o = o,
+                         .m = m_.data(),
+                         .l = l_.data(),
+                         .factor = factor_.data(),
+                         .grows = grows,
+                         .is_whole = is_whole_,
+                         .first = first_,
+                         .last = last_,
+                         .group_first = group_first_,
+                         .group_last = group_last_};
+  if (p_.mask->has_function() && !is_whole_) std::fill(t.s, t.s + attention_tile_keys * lanes_, Real{});
+  kernel->scores(t);
+  if (p_.mask->has_function()) mask(first, last);
+  for (index j = 0; is_careful_ && j < t.n; ++j) {
+    const bool hides = j < first_[0] || j >= last_[0] || t.s[j] == Real{hidden};
+    if constexpr (std::same_as<E, T>) {
+      if (hides) at.v[j] = nothing_.data();
+    } else if (hides) {
+      std::fill(v_.data() + j * p_.dv, v_.data() + (j + 1) * p_.dv, Real{});
     }
   }
-  if (v == nullptr && dv > 0) {
-    copy_rows(p_.v, first, last, v_);
-    v = v_.data();
-    for (index j = 0; is_careful_ && j < n; ++j) {
-      if (s[j * lanes] == Real{hidden}) std::fill(v_.data() + j * dv, v_.data() + (j + 1) * dv, Real{});
-    }
+  kernel->weights(t);
+  kernel->values(t);
+}
+
+/// Folds keys [first, last) of one tile, which some lane may see, into m_, l_ and o.
+template <class T>
+void block<T>::fold_tile(index first, index last, Real* o) {
+  find_seen(first, last);
+  if (next_.first == first) {
+    std::swap(at_, next_);
+  } else {
+    find_rows(first, last, at_);
   }
-  const bool grows = weigh(s, n, lanes, m_.data(), l_.data(), factor_.data());
-  for (index q = 0; grows && q < count_; ++q) {
-    const Real factor = factor_.data()[q];
-    if (factor == 1) continue;
-    Real* const o = f.o.data() + q * dv;
-    for (index c = 0; c < dv; ++c) o[c] *= factor;
+  if (is_copied_) {
+    rows<Real> copies;
+    copy_rows(p_.k, at_.k, last - first, k_, copies.k);
+    copy_rows(p_.v, at_.v, last - first, v_, copies.v);
+    return fold_rows(first, last, copies, copies, o);
   }
-  tiles::multiply_add(tiles::products<Real>{s, 1, lanes, v, v_step, f.o.data(), dv, count_, dv, n});
+  const bool has_next = has_key_lanes_ && last < all_.last;
+  if (has_next) find_rows(last, tile_end(last), next_);
+  fold_rows(first, last, at_, has_next ? next_ : at_, o);
 }
 
 template <class T>
 auto block<T>::leaf(index t) -> fragment<Real> {
-  if (s_.empty()) gather_queries();
+  if (s_.empty()) prepare();
   fragment<Real> f(count_, p_.dv);
-  std::fill(f.o.begin(), f.o.end(), Real{});
+  Real* const o = has_key_lanes_ ? f.o.data() : o_.data();
+  std::fill(o, o + lanes_ * p_.dv, Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
   const index end = std::min(all_.last, (t + 1) * attention_leaf_keys);
-  for (index first = t * attention_leaf_keys; first < end; first += attention_tile_keys) {
-    const index from = std::max(first, all_.first);
-    const index to = std::min(first + attention_tile_keys, end);
-    if (from < to) tile(from, to, f);
+  for (index first = std::max(t * attention_leaf_keys, all_.first); first < end; first = tile_end(first)) {
+    fold_tile(first, tile_end(first), o);
   }
-  for (index q = 0; q < count_; ++q) {
-    const auto at = static_cast<std::size_t>(q);
-    const Real l = l_.data()[q];
-    f.l[at] = l;
-    f.m[at] = l == l ? m_.data()[q] + Real{} : l;  // one zero; NaN in every member
-    Real* const o = f.o.data() + q * p_.dv;
-    const Real zero = f.m[at] == Real{hidden} ? -Real{} : Real{};
-    for (index c = 0; c < p_.dv; ++c) o[c] = f.m[at] == Real{hidden} ? zero : o[c] + zero;
+  if (!has_key_lanes_) {
+    const tiles::query_lanes<Real>& kernel = tiles::current();
+    kernel.transpose({o_.data(), lanes_, f.o.data(), p_.dv, p_.dv, count_});
   }
+  finish(f);
   if (!is_careful_) mend(t, f);
   return f;
+}
+
+/// The states as softmax_mean has them: one zero, NaN in every member, O of nothing -0.
+template <class T>
+void block<T>::finish(fragment<Real>& f) {
+  std::copy(l_.data(), l_.data() + count_, f.l.begin());
+  for (index q = 0; q < count_; ++q) {
+    const auto at = static_cast<std::size_t>(q);
+    f.m[at] = f.l[at] == f.l[at] ? m_.data()[q] + Real{} : f.l[at];
+    Real* const o = f.o.data() + q * p_.dv;
+    if (f.m[at] == Real{hidden}) {
+      std::fill(o, o + p_.dv, -Real{});
+      finite_[q] = true;
+      continue;
+    }
+    bool is_finite = true;
+    host::dispatch([=, n = p_.dv, &is_finite] {
+      int infinite = 0;
+      for (index c = 0; c < n; ++c) {
+        infinite |= o[c] - o[c] == 0 ? 0 : 1;
+        o[c] += Real{};
+      }
+      is_finite = infinite == 0;
+    });
+    finite_[q] = is_finite;
+  }
 }
 
 /// A hidden key's weight is 0, but 0 times an infinite or NaN value is not: such queries are folded again without it.
@@ -254,10 +308,9 @@ template <class T>
 void block<T>::mend(index t, fragment<Real>& f) {
   for (index q = 0; q < count_; ++q) {
     const auto at = static_cast<std::size_t>(q);
-    Real* const o = f.o.data() + q * p_.dv;
-    if (f.l[at] != f.l[at] || std::all_of(o, o + p_.dv, [](Real x) { return x - x == 0; })) continue;
+    if (f.l[at] != f.l[at] || finite_[q]) continue;
     const fragment<Real> alone = block(*this, q).leaf(t);
-    std::copy(alone.o.begin(), alone.o.end(), o);
+    std::copy(alone.o.begin(), alone.o.end(), f.o.data() + q * p_.dv);
   }
 }
 

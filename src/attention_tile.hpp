@@ -1,32 +1,93 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two matrix products of attention as one kernel: a chain of fma for each (row, lane), over steps ascending:
-//     acc[r * acc_row + i] = fma(a[r * a_row + x * a_step], b[x * b_step + i], acc[r * acc_row + i]),  x = 0, ..., steps - 1
-// Rows, lanes and blocking do not touch the order, so every instruction set gives the same bits.
+// Attention on one tile of keys, for some queries that share them, in three steps: scores, weights, values. Two layouts
+// compute the same chains, so they give the same bits:
+//   query lanes   many queries: a lane is a query; q (d, lanes), s (keys, lanes), o (dv, lanes); K and V are broadcast
+//   key lanes     few queries: a lane is a key, then a column of V; q (queries, d), s (queries, 64), o (queries, dv);
+//                 K is transposed in registers, so that every key and value is read once for all queries
+// Each instruction set has its own translation unit and exports `kernels`, tables of functions. Level: block.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <type_traits>
+
+#include "regroup/float16.hpp"
 
 namespace regroup::tiles {
 
-template <class Real>
-struct products {
-  const Real* a;
-  std::int64_t a_row, a_step;
-  const Real* b;
-  std::int64_t b_step;
-  Real* acc;
-  std::int64_t acc_row;
-  std::int64_t rows, lanes, steps;
+using index = std::int64_t;
+
+inline constexpr index tile_keys = 64;   ///< at most, and the step of s with key lanes
+inline constexpr index group_lanes = 16;  ///< query lanes come in groups of 16, each with its own range of keys
+inline constexpr index most_lanes = 64;
+inline constexpr index most_queries = 12;  ///< with key lanes
+
+template <class T>
+struct tile {
+  using Real = std::conditional_t<std::same_as<T, double>, double, float>;
+
+  index n, d, dv;
+  index queries;           // or lanes, a multiple of 16
+  const T* const* k;       // n rows of d, the last again up to 64
+  const T* const* v;       // n rows of dv
+  const T* const* next_k;  // what to fetch meanwhile (64 rows of the next tile, or of this)
+  const T* const* next_v;
+  const Real* q;  // times scale
+  Real* s;        // scores, then weights
+  Real* o;
+  Real* m;
+  Real* l;
+  Real* factor;  // what corrects o, one a query
+  bool* grows;   // whether some factor is not 1, one a group of lanes (or a query)
+  // Query or lane i sees the keys [first[i], last[i]) of the tile; a group some of [group_first, group_last).
+  bool is_whole;  // all see all
+  const std::int32_t* first;
+  const std::int32_t* last;
+  const std::int32_t* group_first;
+  const std::int32_t* group_last;
 };
 
-void multiply_add(const products<float>& p);
-void multiply_add(const products<double>& p);
+/// The steps in this layout, in order. Between the first two a caller may change s.
+template <class T>
+struct kernels {
+  /// s = q k, over d ascending from 0. Keys that a whole group of lanes does not see are left out.
+  void (*scores)(const tile<T>&);
+  /// Hides what is not seen; m and factor grow with the maximum; s = exp(s - m); l = l factor + s over keys ascending.
+  void (*weights)(const tile<T>&);
+  /// o = o factor + s v, over keys ascending.
+  void (*values)(const tile<T>&);
+};
+
+template <class Real>
+struct matrices {
+  const Real* from;  // (rows, columns)
+  index from_step;
+  Real* to;  // (columns, rows)
+  index to_step;
+  index rows, columns;  // multiples of 16 both, or what is left over is copied one by one
+};
+
+template <class T>
+struct key_lanes : kernels<T> {};
+template <class T>
+struct query_lanes : kernels<T> {
+  void (*transpose)(const matrices<T>&);
+};
+
+/// Everything, for one instruction set.
+struct instruction_set : query_lanes<float>,
+                         query_lanes<double>,
+                         key_lanes<float>,
+                         key_lanes<double>,
+                         key_lanes<float16>,
+                         key_lanes<bfloat16> {};
+
+/// The one in use: host::current_target's.
+const instruction_set& current();
 
 #if defined(__x86_64__)
-void multiply_add_v3(const products<float>& p);
-void multiply_add_v3(const products<double>& p);
-void multiply_add_v4(const products<float>& p);
-void multiply_add_v4(const products<double>& p);
+extern const instruction_set x86_64_v3;
+extern const instruction_set x86_64_v4;
 #endif
 
 }  // namespace regroup::tiles

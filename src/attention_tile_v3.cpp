@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernel for AVX2 and FMA: 4 rows by 2 packs are 8 chains, two fma a cycle at a latency of 4.
+// Attention's kernels for AVX2 and FMA: 6 rows by 2 packs are 12 chains, two fma a cycle at a latency of 4.
 #if defined(__x86_64__)
-#include "attention_tile_packs.hpp"
+#include "attention_tile_table.hpp"
 
 namespace regroup::tiles {
 
-void multiply_add_v3(const products<float>& p) { multiply_add_packs<float, 32, 4, 2>(p); }
-void multiply_add_v3(const products<double>& p) { multiply_add_packs<double, 32, 4, 2>(p); }
+constinit const instruction_set x86_64_v3 =
+    all_kernels<32, with_query_lanes<pack<float, 32>, 6, 2, 6, 2>, with_query_lanes<pack<double, 32>, 6, 2, 6, 2>, 4, 12>;
 
 }  // namespace regroup::tiles
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernel for AVX-512: 8 rows by 2 packs are 16 chains, in half of its registers.
+// Attention's kernels for AVX-512: 6 rows by 4 packs are 24 chains; one row of packs is left for the queries.
 #if defined(__x86_64__)
-#include "attention_tile_packs.hpp"
+#include "attention_tile_table.hpp"
 
 namespace regroup::tiles {
 
-void multiply_add_v4(const products<float>& p) { multiply_add_packs<float, 64, 8, 2>(p); }
-void multiply_add_v4(const products<double>& p) { multiply_add_packs<double, 64, 8, 2>(p); }
+constinit const instruction_set x86_64_v4 =
+    all_kernels<64, with_query_lanes<pack<float, 64>, 6, 4, 12, 1>, with_query_lanes<pack<double, 64>, 6, 4, 6, 2>, 8, 24>;
 
 }  // namespace regroup::tiles
 #endif

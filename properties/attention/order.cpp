@@ -24,6 +24,11 @@ state perfect(const mean& m, const std::vector<state>& leaves, std::size_t first
   return a && b ? state(m(*a, *b)) : a ? a : b;
 }
 
+float decay(float difference) {
+  const float t = difference * 1.44269504f;
+  return regroup::math::exp2(t);
+}
+
 /// `masked(score, key)` is the score after masks, -inf where the key is hidden.
 mean::state fold(view<const float> q, view<const float> k, view<const float> v, float scale,
                  const std::function<float(float, index)>& masked) {
@@ -39,19 +44,19 @@ mean::state fold(view<const float> q, view<const float> k, view<const float> v, 
       float top = highest;
       for (index j = tile; j < std::min(k.extent(0), tile + 64); ++j) {
         float s = 0;
-        for (index c = 0; c < q.extent(0); ++c) s = std::fma(q(c), k(j, c), s);
-        scores.push_back(masked(s * scale, j));
+        for (index c = 0; c < q.extent(0); ++c) s = std::fma(q(c) * scale, k(j, c), s);
+        scores.push_back(masked(s, j));
         top = std::max(top, scores.back());
       }
       if (top > highest) {
-        const float factor = highest == minus_infinity ? 0.0f : regroup::math::exp(highest - top);
+        const float factor = highest == minus_infinity ? 0.0f : decay(highest - top);
         l *= factor;
         for (float& x : o) x *= factor;
         highest = top;
       }
       for (std::size_t j = 0; j < scores.size(); ++j) {
         if (scores[j] == minus_infinity) continue;
-        const float w = scores[j] == highest ? 1.0f : regroup::math::exp(scores[j] - highest);
+        const float w = scores[j] == highest ? 1.0f : decay(scores[j] - highest);
         l += w;
         for (index c = 0; c < dv; ++c) {
           float& x = o[static_cast<std::size_t>(c)];

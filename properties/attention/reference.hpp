@@ -26,7 +26,7 @@ struct expected {
 inline expected define(const std::vector<seen_key>& keys, index d, index dv, double accumulation_u, double output_u,
                        double depth = 0) {
   const long double u = accumulation_u;
-  const double c = 1.5;  // math::exp_error
+  const double c = 1.5;  // math::exp_error, math::exp2_error
   const auto n = keys.size();
   expected e;
   e.out.assign(static_cast<std::size_t>(dv), 0);
@@ -46,7 +46,8 @@ inline expected define(const std::vector<seen_key>& keys, index d, index dv, dou
   for (const auto& key : keys) {
     const long double w = std::exp(key.score - highest);
     const long double score_error = static_cast<long double>(d + 3) * key.magnitude;
-    const long double bracket = (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error;
+    // score - m, its product with log2(e), and log2(e) itself are rounded
+    const long double bracket = 2.5L * (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error;
     s += w;
     s_error += w * bracket * u;
     for (std::size_t k = 0; k < key.values.size(); ++k) {

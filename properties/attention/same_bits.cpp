@@ -96,6 +96,28 @@ TYPED_TEST(same_bits_of, alone_or_in_a_batch) {
   }
 }
 
+/// Few queries and many are computed in different layouts: all group sizes, and extents that fill no register.
+TYPED_TEST(same_bits_of, decode_of_any_group_and_any_extents) {
+  using T = TypeParam;
+  struct extents {
+    index d, dv;
+  };
+  for (const extents& e : {extents{1, 1}, {5, 3}, {8, 24}, {16, 16}, {17, 33}, {40, 150}, {80, 72}, {130, 7}}) {
+    const index most = 70, known = 200;
+    const auto q = cases::normal<T>({1, most, e.d}, 11, 1.5);
+    const auto k = cases::normal<T>({1, known, e.d}, 12, 1.5);
+    const auto v = cases::normal<T>({1, known, e.dv}, 13);
+    const auto prefill = attend<T>(par, q.view(), dense(k.view(), v.view()));
+    for (index group = 1; group <= 33; ++group) {
+      const index first = most - group;
+      const view<const T> heads_of_one_query(q.values.data() + first * e.d, {group, 1, e.d});
+      const auto decode = attend<T>(seq, heads_of_one_query, dense(k.view(), v.view()));
+      const view<const T> wanted(prefill.out.values.data() + first * e.dv, {group, 1, e.dv});
+      ASSERT_TRUE(same_bits<T>(decode.out.view(), wanted)) << group << " d " << e.d << " dv " << e.dv;
+    }
+  }
+}
+
 TYPED_TEST(same_bits_of, grouped_or_repeated_heads) {
   using T = TypeParam;
   const auto repeat = [](const view<const T>& x) {  // each key head twice, by a stride of zero

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's fold over keys: softmax_mean's reduction with a tile of K and V as the chunk. The order is a contract, one
 // for each query, whatever else is computed with it:
-//   score   = the chain s = fma(q[c], k[c], s) over c ascending from 0, then times scale (rounded), then the masks
+//   score   = the chain s = fma(q[c] scale, k[c], s) over c ascending from 0, q[c] scale rounded; then the masks
 //   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
-//             multiplied by `rescale`'s factor and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
-//             w = softmax_weight(score). A key that is hidden, or scores -inf, is skipped
+//             multiplied by decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
+//             w = decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
+//   decay   = exp2(x log2(e)) by math::exp2, the difference and the product each rounded
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
@@ -12,6 +13,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <type_traits>
@@ -36,23 +38,28 @@ using attention_real = std::conditional_t<std::same_as<T, double>, double, float
 namespace attention_fold {
 
 /// Queries computed side by side: lanes of a vector. Not part of the order.
-inline constexpr index block_queries = 32;
+inline constexpr index block_queries = 64;
 
-/// Numbers on whole cache lines.
+/// Numbers on whole cache lines, not initialised.
 template <class Real>
 class buffer {
  public:
-  void resize(index n) { lines_.resize(static_cast<std::size_t>((n + per_line - 1) / per_line)); }
-  [[nodiscard]] bool empty() const noexcept { return lines_.empty(); }
-  [[nodiscard]] Real* data() noexcept { return reinterpret_cast<Real*>(lines_.data()); }
-  [[nodiscard]] const Real* data() const noexcept { return reinterpret_cast<const Real*>(lines_.data()); }
+  void resize(index n) {
+    const index lines = (n + per_line - 1) / per_line;
+    if (lines > size_) lines_ = std::make_unique_for_overwrite<line[]>(static_cast<std::size_t>(lines));
+    size_ = std::max(size_, lines);
+  }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] Real* data() noexcept { return reinterpret_cast<Real*>(lines_.get()); }
+  [[nodiscard]] const Real* data() const noexcept { return reinterpret_cast<const Real*>(lines_.get()); }
 
  private:
   static constexpr index per_line = 64 / static_cast<index>(sizeof(Real));
   struct alignas(64) line {
     Real values[static_cast<std::size_t>(per_line)];
   };
-  std::vector<line> lines_;
+  std::unique_ptr<line[]> lines_;
+  index size_ = 0;
 };
 
 /// The states of some queries: m and l, one a query, and unnormalised O, one row of dv a query.
@@ -108,7 +115,7 @@ struct problem {
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
 };
 
-/// Up to 32 queries that share a key head, over the keys of `range`: leaves on request.
+/// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
 template <class T>
 class block {
  public:
@@ -125,24 +132,43 @@ class block {
   [[nodiscard]] fragment<Real> leaf(index t);
 
  private:
+  /// Where the keys and values of one tile begin.
+  template <class E>
+  struct rows {
+    index first = -1;
+    const E* k[static_cast<std::size_t>(attention_tile_keys)];
+    const E* v[static_cast<std::size_t>(attention_tile_keys)];
+  };
+
   block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
-  void gather_queries();
-  void tile(index first, index last, fragment<Real>& f);
-  void score(index first, index last);
+  void prepare();
+  void fold_tile(index first, index last, Real* o);
+  template <class E>
+  void fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o);
+  void find_seen(index first, index last);
+  void mask(index first, index last);
+  void finish(fragment<Real>& f);
   void mend(index t, fragment<Real>& f);
-  [[nodiscard]] const T* row(const view<const T>& x, index key) const;
-  [[nodiscard]] bool is_regular(index first, index last) const;
-  void copy_rows(const view<const T>& x, index first, index last, buffer<Real>& to) const;
+  [[nodiscard]] index tile_end(index first) const;
+  void find_rows(index first, index last, rows<T>& to) const;
+  void copy_rows(const view<const T>& x, const T* const* from, index n, buffer<Real>& to, const Real** rows_to) const;
 
   const problem<T>& p_;
   bool is_careful_ = false;
-  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;  // lanes: 8, 16 or 32, the last query again
-  std::vector<index> heads_, queries_;                      // one a lane
+  bool has_key_lanes_ = false;  // else query lanes: src/attention_tile.hpp
+  bool is_copied_ = false;      // rows must be widened or gathered first
+  bool is_whole_ = false;       // every lane sees every key of the tile
+  index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
+  std::vector<index> heads_, queries_;  // one a lane
   std::vector<key_range> seen_;
-  key_range all_;       // every key that some lane may see
-  buffer<Real> q_, s_;  // (d, lanes) and one tile's (keys, lanes): scores, then weights
-  buffer<Real> k_, v_;  // one tile's rows, where they must be copied
-  buffer<Real> m_, l_, factor_;
+  key_range all_, common_;  // the keys that some lane may see, and that all do
+  buffer<Real> q_, s_, o_, m_, l_, factor_;
+  buffer<Real> k_, v_;  // one tile's rows, copied
+  buffer<T> nothing_;   // a row of zeros
+  rows<T> at_, next_;
+  std::int32_t first_[static_cast<std::size_t>(block_queries)], last_[static_cast<std::size_t>(block_queries)];
+  std::int32_t group_first_[4], group_last_[4];
+  bool finite_[static_cast<std::size_t>(block_queries)];
 };
 
 /// sink(batch, head, query, m, l, o) once a query: its state over the keys of `range`. Blocks of queries are shared out

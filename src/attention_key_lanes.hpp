@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's tile for few queries, as in decoding: lanes are keys for the scores (K is transposed in registers, 16 x 16
+// with AVX-512, so that a score stays one chain over d) and columns of V for O. Memory sets the pace: the next tile is
+// fetched meanwhile, and all queries share each key and value read. Local to each instruction set's file. Level: block.
+#pragma once
+
+#include <algorithm>
+
+#include "attention_packs.hpp"
+#include "attention_tile.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+/// Forced inline, and called from loops rather than lambdas: g++ drops a call to a function that only prefetches.
+[[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
+
+/// Q queries from `query` on: their scores.
+template <class Pack, int Q, class T>
+inline void score_keys(const tile<T>& t, index query, bool fetches) {
+  using Real = typename Pack::Real;
+  constexpr int w = Pack::width;
+  const index d = t.d;
+  const Real* const q = t.q + query * d;
+  for (index j = 0; j < t.n; j += w) {
+    packs<Pack, Q> acc = {};
+    index c = 0;
+    for (; c + w <= d; c += w) {
+      packs<Pack, w> x;
+      unrolled<w>([&](int i) { x[i] = Pack::load(t.k[j + i] + c); });
+      if (fetches && c * static_cast<index>(sizeof(T)) % 64 == 0) {
+        for (int i = 0; i < w; ++i) fetch(t.next_k[j + i] + c);
+      }
+      transpose(x);
+      [&]<int... I>(std::integer_sequence<int, I...>) {
+        ((acc[I % Q] = Pack::fma(x[I / Q], Pack::all(q[I % Q * d + c + I / Q]), acc[I % Q])), ...);
+      }
+      (std::make_integer_sequence<int, w * Q>{});
+    }
+    if (c < d) {
+      packs<Pack, w> x;
+      unrolled<w>([&](int i) { x[i] = Pack::load_some(t.k[j + i] + c, d - c); });
+      transpose(x);
+      unrolled<w - 1>([&](int i) {
+        if (c + i >= d) return;
+        unrolled<Q>([&](int a) { acc[a] = Pack::fma(x[i], Pack::all(q[a * d + c + i]), acc[a]); });
+      });
+    }
+    unrolled<Q>([&](int a) { acc[a].store(t.s + (query + a) * tile_keys + j); });
+  }
+}
+
+/// Q queries from `query` on: V packs of columns of O from `column` on, the last of them `count` wide.
+template <class Pack, int Q, int V, class T>
+inline void add_values(const tile<T>& t, index query, index column, index count, bool fetches) {
+  using Real = typename Pack::Real;
+  constexpr int w = Pack::width;
+  const index n = t.n;
+  const Real* const s = t.s + query * tile_keys;
+  Real* const o = t.o + query * t.dv + column;
+  const bool is_part = count < w;
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    const auto load = [&](const auto* from, int v) {
+      return is_part && v == V - 1 ? Pack::load_some(from + v * w, count) : Pack::load(from + v * w);
+    };
+    packs<Pack, Q * V> acc = {load(o + I / V * t.dv, I % V)...};
+    ((acc[I] = Pack::product(acc[I], Pack::all(t.factor[query + I / V]))), ...);
+    const auto add = [&](index j, const packs<Pack, V>& x) {
+      ((acc[I] = Pack::fma(Pack::all(s[I / V * tile_keys + j]), x[I % V], acc[I])), ...);
+    };
+    for (index j = 0; j < n; ++j) {
+      const T* const v = t.v[j] + column;
+      for (index c = 0; fetches && c < V * w; c += 64 / static_cast<index>(sizeof(T))) fetch(t.next_v[j] + column + c);
+      [&]<int... C>(std::integer_sequence<int, C...>) {
+        if (is_part) return add(j, {load(v, C)...});
+        add(j, {Pack::load(v + C * w)...});
+      }
+      (std::make_integer_sequence<int, V>{});
+    }
+    const auto store = [&](int a, int v) {
+      if (is_part && v == V - 1) return acc[a * V + v].store_some(o + a * t.dv + v * w, count);
+      acc[a * V + v].store(o + a * t.dv + v * w);
+    };
+    (store(I / V, I % V), ...);
+  }
+  (std::make_integer_sequence<int, Q * V>{});
+}
+
+/// body(a compile-time number of queries, the first of them): at most Most at a time, in passes of about equal size.
+template <int Most, class Body>
+inline void in_passes(index queries, const Body& body) {
+  const index passes = (queries + Most - 1) / Most;
+  for (index pass = 0; pass < passes; ++pass) {
+    const index first = queries * pass / passes;
+    const index count = queries * (pass + 1) / passes - first;
+    [&]<int... I>(std::integer_sequence<int, I...>) {
+      ((count == I + 1 ? body(std::integral_constant<int, I + 1>{}, first) : void()), ...);
+    }
+    (std::make_integer_sequence<int, Most>{});
+  }
+}
+
+/// Most queries in one pass over the keys; Registers for accumulators of O.
+template <class T, class Pack, int Most, int Registers>
+struct with_key_lanes {
+  using Real = typename Pack::Real;
+
+  [[gnu::flatten]] static void scores(const tile<T>& t) {
+    in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
+      score_keys<Pack, Q>(t, first, first == 0);
+    });
+  }
+
+  [[gnu::flatten]] static void weights(const tile<T>& t) {
+    constexpr int w = Pack::width;
+    for (index q = 0; q < t.queries; ++q) {
+      Real* const s = t.s + q * tile_keys;
+      const index padded = (t.n + w - 1) / w * w;
+      std::fill(s, s + t.first[q], -math::detail::infinity<Real>);
+      std::fill(s + t.last[q], s + padded, -math::detail::infinity<Real>);
+      Pack tops = Pack::load(s);
+      for (index j = 0; j < padded; j += w) tops = Pack::larger(Pack::load(s + j), tops);
+      const Real before = t.m[q];
+      Real top = before;
+      for (int i = 0; i < w; ++i) top = tops.x[i] > top ? tops.x[i] : top;
+      t.factor[q] = 1;
+      if (top > before) {
+        t.factor[q] = decay(Pack::all(before - top)).x[0];
+        t.m[q] = top;
+        t.l[q] = math::fma(t.l[q], t.factor[q], -Real{});
+      }
+      const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
+        for (index j = 0; j < padded; j += w) {
+          packs<Pack, 1> x = {Pack::load(s + j)};
+          weigh<IsFinite, Pack, 1>(x, Pack::all(top));
+          x[0].store(s + j);
+        }
+      };
+      if (top - top == 0) {
+        sweep(std::true_type{});
+      } else {
+        sweep(std::false_type{});
+      }
+      Real l = t.l[q];
+      for (index j = 0; j < t.n; ++j) l += s[j];
+      t.l[q] = l;
+    }
+  }
+
+  [[gnu::flatten]] static void values(const tile<T>& t) {
+    in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
+      constexpr int packs = std::max(1, std::min(8, Registers / Q));
+      index column = 0;
+      for (; column + packs * Pack::width <= t.dv; column += packs * Pack::width) {
+        add_values<Pack, Q, packs>(t, first, column, Pack::width, first == 0);
+      }
+      for (; column < t.dv; column += Pack::width) {
+        add_values<Pack, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width), first == 0);
+      }
+    });
+  }
+};
+
+}  // namespace
+}  // namespace regroup::tiles

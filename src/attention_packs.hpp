@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lanes in one register: what attention's kernels are written with. Included by one file for each instruction set, to
+// which everything here is local. Level: lane.
+#pragma once
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include "regroup/float16.hpp"
+#include "regroup/math.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+template <class R, int Bytes>
+struct pack {
+  using Real = R;
+  using word = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
+  typedef Real vector __attribute__((vector_size(Bytes)));    // NOLINT: aliases cannot carry it in a template
+  typedef word integers __attribute__((vector_size(Bytes)));  // NOLINT
+  static constexpr int width = Bytes / static_cast<int>(sizeof(Real));
+  static constexpr bool is_float = sizeof(Real) == 4;
+  vector x;
+
+  static pack load(const Real* from) {
+    pack p;
+    std::memcpy(&p.x, from, Bytes);
+    return p;
+  }
+  /// 16-bit floats, widened.
+  template <class T>
+  static pack load(const T* from) {
+#ifdef __AVX512F__
+    if constexpr (Bytes == 64) return widened<T>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+#endif
+    return load_each(from, width);
+  }
+  /// The first `count` elements, then zeros; reads no more.
+  template <class T>
+  static pack load_some(const T* from, std::int64_t count) {
+#ifdef __AVX512F__
+    const auto mask = (1u << count) - 1;
+    if constexpr (Bytes == 64 && std::is_same_v<T, float>) {
+      return {reinterpret_cast<vector>(_mm512_maskz_loadu_ps(static_cast<__mmask16>(mask), from))};
+    } else if constexpr (Bytes == 64 && std::is_same_v<T, double>) {
+      return {reinterpret_cast<vector>(_mm512_maskz_loadu_pd(static_cast<__mmask8>(mask), from))};
+    } else if constexpr (Bytes == 64) {
+      return widened<T>(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask), from));
+    }
+#endif
+    return load_each(from, count);
+  }
+  void store(Real* to) const { std::memcpy(to, &x, Bytes); }
+  void store_some(Real* to, std::int64_t count) const {
+    for (int i = 0; i < count; ++i) to[i] = x[i];
+  }
+  static pack all(Real value) { return {value - vector{}}; }  // x - 0 is x, -0 too: a broadcast
+
+  static pack fma(const pack& a, const pack& b, const pack& c) {
+#ifdef __AVX512F__
+    if constexpr (Bytes == 64 && is_float) return {reinterpret_cast<vector>(_mm512_fmadd_ps(a.x, b.x, c.x))};
+    if constexpr (Bytes == 64 && !is_float) return {reinterpret_cast<vector>(_mm512_fmadd_pd(a.x, b.x, c.x))};
+#endif
+#ifdef __FMA__
+    if constexpr (Bytes == 32 && is_float) return {reinterpret_cast<vector>(_mm256_fmadd_ps(a.x, b.x, c.x))};
+    if constexpr (Bytes == 32 && !is_float) return {reinterpret_cast<vector>(_mm256_fmadd_pd(a.x, b.x, c.x))};
+#endif
+    if constexpr (width == 1) return {vector{math::fma(a.x[0], b.x[0], c.x[0])}};
+  }
+  /// a b, out of the reach of a compiler that contracts it with a later sum.
+  static pack product(const pack& a, const pack& b) { return fma(a, b, all(-Real{})); }
+  /// a > b ? a : b, lane by lane: b where a is NaN. (Masked by all ones: g++ 12 warns inside the plain intrinsics.)
+  static pack larger(const pack& a, const pack& b) {
+#ifdef __AVX512F__
+    if constexpr (Bytes == 64 && is_float) return {reinterpret_cast<vector>(_mm512_maskz_max_ps(0xffff, a.x, b.x))};
+    if constexpr (Bytes == 64 && !is_float) return {reinterpret_cast<vector>(_mm512_maskz_max_pd(0xff, a.x, b.x))};
+#endif
+    return {a.x > b.x ? a.x : b.x};
+  }
+  static bool any(const integers& mask) {
+#ifdef __AVX512F__
+    if constexpr (Bytes == 64) return _mm512_test_epi32_mask(__m512i(mask), __m512i(mask)) != 0;
+#endif
+#ifdef __AVX2__
+    if constexpr (Bytes == 32) return _mm256_movemask_epi8(__m256i(mask)) != 0;
+#endif
+    word seen = 0;
+    for (int i = 0; i < width; ++i) seen |= mask[i];
+    return seen != 0;
+  }
+  /// The even elements come from a, the odd ones from b: of their lower halves, or of their upper.
+  template <int Half>
+  static pack interleaved(const pack& a, const pack& b) {
+    return [&]<int... I>(std::integer_sequence<int, I...>)->pack {
+      return {__builtin_shufflevector(a.x, b.x, (Half * width / 2 + I / 2 + I % 2 * width)...)};
+    }
+    (std::make_integer_sequence<int, width>{});
+  }
+
+ private:
+  template <class T>
+  static pack load_each(const T* from, std::int64_t count) {
+    Real each[static_cast<std::size_t>(width)] = {};
+    for (std::int64_t i = 0; i < count; ++i) each[i] = widen(from[i]);
+    return load(each);
+  }
+#ifdef __AVX512F__
+  template <class T>
+  static pack widened(__m256i bits) {
+    if constexpr (std::is_same_v<T, float16>) {
+      return {reinterpret_cast<vector>(_mm512_maskz_cvtph_ps(0xffff, bits))};
+    } else {
+      return {reinterpret_cast<vector>(reinterpret_cast<integers>(_mm512_maskz_cvtepu16_epi32(0xffff, bits)) << 16)};
+    }
+  }
+#endif
+};
+
+/// N packs, which stay in registers where nothing but `unrolled` indexes them.
+template <class Pack, int N>
+using packs = Pack[static_cast<std::size_t>(N)];
+
+/// step(0), ..., step(N - 1), with constants.
+template <int N, class Step>
+inline void unrolled(const Step& step) {
+  [&]<int... I>(std::integer_sequence<int, I...>) { (step(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
+/// width rows become width columns: log2(width) perfect shuffles.
+template <class Pack>
+inline void transpose(packs<Pack, Pack::width>& x) {
+  constexpr int width = Pack::width, half = width / 2;
+  constexpr int stages = width == 16 ? 4 : width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
+  unrolled<stages>([&](int) {
+    packs<Pack, width> y;
+    unrolled<half>([&](int i) {
+      y[2 * i] = Pack::template interleaved<0>(x[i], x[i + half]);
+      y[2 * i + 1] = Pack::template interleaved<1>(x[i], x[i + half]);
+    });
+    unrolled<width>([&](int i) { x[i] = y[i]; });
+  });
+}
+
+/// The nearest integer to t, even where two are, and what multiplies a float by that power of two when added to its bits
+/// (0 for NaN).
+template <class Pack>
+inline void round(const Pack& t, Pack& n, typename Pack::integers& power) {
+  using integers = typename Pack::integers;
+#ifdef __AVX512F__
+  if constexpr (Pack::width == 16) {
+    n = {reinterpret_cast<typename Pack::vector>(_mm512_maskz_roundscale_ps(0xffff, t.x, _MM_FROUND_TO_NEAREST_INT))};
+    power = reinterpret_cast<integers>(_mm512_maskz_cvtps_epi32(0xffff, t.x)) << 23;
+    return;
+  }
+#endif
+  const Pack rounder = Pack::all(0x1.8p+23f);
+  const Pack shifted{t.x + rounder.x};
+  n = {shifted.x - rounder.x};
+  power = t.x == t.x ? reinterpret_cast<integers>(shifted.x) << 23 : integers{};
+}
+
+/// x = e^x for x <= 0 or NaN as attention's order has it: math::exp2 of x log2(e), rounded. Here without the selects that
+/// only positive arguments need: 7 fma or products and a comparison, which Zen 4's multipliers do as well. N packs side
+/// by side, step by step: the chain of one is longer than the scheduler's window.
+template <class Pack, int N>
+inline void decay(packs<Pack, N>& x) {
+  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(static_cast<typename Pack::Real>(0x1.71547652b82fep+0))); });
+  if constexpr (Pack::is_float) {
+    packs<Pack, N> f, p;
+    typename Pack::integers power[static_cast<std::size_t>(N)];
+    unrolled<N>([&](int i) { round(x[i], f[i], power[i]); });
+    unrolled<N>([&](int i) { f[i].x = x[i].x - f[i].x; });
+    unrolled<N>([&](int i) { p[i] = Pack::all(0x1.41787ap-13f); });
+    const auto horner = [&](auto... c) {
+      (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], f[i], Pack::all(c)); }), ...);
+    };
+    horner(0x1.5f0954p-10f, 0x1.3b2dd4p-7f, 0x1.c6af7ap-5f, 0x1.ebfbdcp-3f, 0x1.62e43p-1f, 1.0f);
+    unrolled<N>([&](int i) {
+      const typename Pack::integers scaled = reinterpret_cast<typename Pack::integers>(p[i].x) + power[i];
+      const typename Pack::integers kept = x[i].x < Pack::all(-126).x ? typename Pack::integers{} : scaled;
+      x[i] = {reinterpret_cast<typename Pack::vector>(kept)};
+    });
+  } else {
+    unrolled<N>([&](int i) {
+      for (int lane = 0; lane < Pack::width; ++lane) x[i].x[lane] = math::exp2(x[i].x[lane]);
+    });
+  }
+}
+template <class Pack>
+inline Pack decay(const Pack& x) {
+  packs<Pack, 1> one = {x};
+  decay<Pack, 1>(one);
+  return one[0];
+}
+
+/// Weights e^(score - m): 1 at the maximum itself and 0 at -inf, which take no selects where m is finite.
+template <bool IsFinite, class Pack, int N>
+inline void weigh(packs<Pack, N>& score, const Pack& m) {
+  using vector = typename Pack::vector;
+  packs<Pack, N> w;
+  unrolled<N>([&](int i) { w[i].x = score[i].x - m.x; });
+  decay<Pack, N>(w);
+  unrolled<N>([&](int i) {
+    if (!IsFinite) {
+      w[i].x = score[i].x == m.x ? Pack::all(1).x : w[i].x;
+      w[i].x = score[i].x == Pack::all(-math::detail::infinity<typename Pack::Real>).x ? vector{} : w[i].x;
+    }
+    score[i] = w[i];
+  });
+}
+
+}  // namespace
+}  // namespace regroup::tiles

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's tile where lanes are queries: S^T = K Q^T and O^T += V^T P^T, with K and V broadcast as they lie in memory.
+// R rows by V packs of lanes stay in registers. A group of 16 lanes leaves out the keys that none of it sees, which
+// trims the causal diagonal. Local to each instruction set's file. Level: block.
+#pragma once
+
+#include <algorithm>
+
+#include "attention_packs.hpp"
+#include "attention_tile.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+/// Rows of s, the keys [row, row + R), in V packs of lanes.
+template <class Pack, int R, int V, class Real>
+inline void score_block(const tile<Real>& t, index row, index lane) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    const index lanes = t.queries, d = t.d;
+    const Real* const* const k = t.k + row;
+    const Real* q = t.q + lane;
+    packs<Pack, R * V> acc = {};
+    for (index c = 0; c < d; ++c, q += lanes) {
+      ((acc[I] = Pack::fma(Pack::all(k[I / V][c]), Pack::load(q + I % V * Pack::width), acc[I])), ...);
+    }
+    Real* const s = t.s + row * lanes + lane;
+    (acc[I].store(s + I / V * lanes + I % V * Pack::width), ...);
+  }
+  (std::make_integer_sequence<int, R * V>{});
+}
+
+/// Rows of o, the columns [row, row + R) of V, in V packs of lanes, over the keys [from, to).
+template <class Pack, int R, int V, class Real>
+inline void value_block(const tile<Real>& t, index row, index lane, index from, index to, bool grows) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    const index lanes = t.queries;
+    const Real* const* const v = t.v;
+    Real* const o = t.o + row * lanes + lane;
+    packs<Pack, R * V> acc = {Pack::load(o + I / V * lanes + I % V * Pack::width)...};
+    if (grows) ((acc[I] = Pack::product(acc[I], Pack::load(t.factor + lane + I % V * Pack::width))), ...);
+    const Real* p = t.s + from * lanes + lane;
+    for (index j = from; j < to; ++j, p += lanes) {
+      const Real* const a = v[j] + row;
+      ((acc[I] = Pack::fma(Pack::all(a[I / V]), Pack::load(p + I % V * Pack::width), acc[I])), ...);
+    }
+    (acc[I].store(o + I / V * lanes + I % V * Pack::width), ...);
+  }
+  (std::make_integer_sequence<int, R * V>{});
+}
+
+/// block(rows of a compile-time count, first row) over [from, to): R at a time, then what is left at once.
+template <int R, class Block>
+inline void in_blocks(index from, index to, const Block& block) {
+  for (; from + R <= to; from += R) block(std::integral_constant<int, R>{}, from);
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    ((to - from == I + 1 ? block(std::integral_constant<int, I + 1>{}, from) : void()), ...);
+  }
+  (std::make_integer_sequence<int, R - 1>{});
+}
+
+/// Panels of FullR x FullV where all lanes see all keys; panels of GroupR x GroupV, for a group and its keys, elsewhere.
+template <class Pack, int FullR, int FullV, int GroupR, int GroupV>
+struct with_query_lanes {
+  using Real = typename Pack::Real;
+
+  [[gnu::flatten]] static void scores(const tile<Real>& t) {
+    index lane = 0;
+    for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
+      in_blocks<FullR>(0, t.n, [&]<int R>(std::integral_constant<int, R>, index row) {
+        score_block<Pack, R, FullV>(t, row, lane);
+      });
+    }
+    for (; lane < t.queries; lane += GroupV * Pack::width) {
+      in_blocks<GroupR>(t.group_first[lane / group_lanes], t.group_last[lane / group_lanes],
+                        [&]<int R>(std::integral_constant<int, R>, index row) {
+                          score_block<Pack, R, GroupV>(t, row, lane);
+                        });
+    }
+  }
+
+  [[gnu::flatten]] static void weights(const tile<Real>& t) {
+    for (index g = 0; g < t.queries / group_lanes; ++g) t.grows[g] = false;
+    for (index lane = 0; lane < t.queries; lane += Pack::width) {
+      const index g = lane / group_lanes;
+      if (t.group_first[g] < t.group_last[g]) weigh(t, lane, t.group_first[g], t.group_last[g], t.grows[g]);
+    }
+  }
+
+  [[gnu::flatten]] static void values(const tile<Real>& t) {
+    const bool grows = std::any_of(t.grows, t.grows + t.queries / group_lanes, [](bool g) { return g; });
+    index lane = 0;
+    for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
+      in_blocks<FullR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
+        value_block<Pack, R, FullV>(t, row, lane, 0, t.n, grows);
+      });
+    }
+    for (; lane < t.queries; lane += GroupV * Pack::width) {
+      const index g = lane / group_lanes;
+      if (t.group_first[g] >= t.group_last[g]) continue;
+      in_blocks<GroupR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
+        value_block<Pack, R, GroupV>(t, row, lane, t.group_first[g], t.group_last[g], t.grows[g]);
+      });
+    }
+  }
+
+  [[gnu::flatten]] static void transpose(const matrices<Real>& x) {
+    constexpr int w = Pack::width;
+    const index rows = x.rows / w * w, columns = x.columns / w * w;
+    for (index r = 0; r < rows; r += w) {
+      for (index c = 0; c < columns; c += w) {
+        packs<Pack, w> block;
+        unrolled<w>([&](int i) { block[i] = Pack::load(x.from + (r + i) * x.from_step + c); });
+        tiles::transpose(block);
+        unrolled<w>([&](int i) { block[i].store(x.to + (c + i) * x.to_step + r); });
+      }
+    }
+    for (index r = 0; r < x.rows; ++r) {
+      for (index c = r < rows ? columns : 0; c < x.columns; ++c) x.to[c * x.to_step + r] = x.from[r * x.from_step + c];
+    }
+  }
+
+ private:
+  /// One pack of lanes over the keys [from, to).
+  static void weigh(const tile<Real>& t, index lane, index from, index to, bool& grows) {
+    using vector = typename Pack::vector;
+    const index lanes = t.queries;
+    Real* const s = t.s + lane;
+    if (!t.is_whole) hide(t, lane, from, to);
+    const Pack before = Pack::load(t.m + lane);
+    Pack top = before, other = before;
+    index j = from;
+    for (; j + 2 <= to; j += 2) {
+      top = Pack::larger(Pack::load(s + j * lanes), top);
+      other = Pack::larger(Pack::load(s + (j + 1) * lanes), other);
+    }
+    if (j < to) top = Pack::larger(Pack::load(s + j * lanes), top);
+    top = Pack::larger(other, top);
+    Pack l = Pack::load(t.l + lane);
+    Pack factor = Pack::all(1);
+    if (Pack::any(top.x > before.x)) {
+      grows = true;
+      const Pack corrected = decay(Pack{before.x - top.x});
+      factor = {top.x > before.x ? corrected.x : factor.x};
+      l = Pack::product(l, factor);
+      top.store(t.m + lane);
+    }
+    factor.store(t.factor + lane);
+    const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
+      in_blocks<4>(from, to, [&]<int R>(std::integral_constant<int, R>, index row) {
+        packs<Pack, R> w;
+        unrolled<R>([&](int i) { w[i] = Pack::load(s + (row + i) * lanes); });
+        tiles::weigh<IsFinite, Pack, R>(w, top);
+        unrolled<R>([&](int i) { w[i].store(s + (row + i) * lanes); });
+        unrolled<R>([&](int i) { l.x += w[i].x; });
+      });
+    };
+    if (Pack::any(top.x - top.x != vector{})) {
+      sweep(std::false_type{});
+    } else {
+      sweep(std::true_type{});
+    }
+    l.store(t.l + lane);
+  }
+
+  static void hide(const tile<Real>& t, index lane, index from, index to) {
+    using integers = typename Pack::integers;
+    integers first{}, last{};
+    for (int i = 0; i < Pack::width; ++i) {
+      first[i] = t.first[lane + i];
+      last[i] = t.last[lane + i];
+    }
+    for (index j = from; j < to; ++j) {
+      Real* const s = t.s + j * t.queries + lane;
+      const auto key = static_cast<typename Pack::word>(j) - integers{};
+      const auto seen = (key >= first) & (key < last);
+      Pack{seen ? Pack::load(s).x : Pack::all(-math::detail::infinity<Real>).x}.store(s);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace regroup::tiles
