@@ -70,10 +70,11 @@ class tiled {
       for (index c = 0; c < d_; ++c) o[c] *= rescale;
     });
   }
-  static void product(CBLAS_TRANSPOSE b_as, index rows, index columns, index depth, float alpha, const float* a, index lda,
-                      const float* b, index ldb, float beta, float* c, index ldc) {
+  static void product(CBLAS_TRANSPOSE b_as, index rows, index columns, index depth, float alpha, const float* a,
+                      index lda, const float* b, index ldb, float beta, float* c, index ldc) {
     const auto i = [](index n) { return static_cast<blasint>(n); };
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, b_as, i(rows), i(columns), i(depth), alpha, a, i(lda), b, i(ldb), beta, c, i(ldc));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, b_as, i(rows), i(columns), i(depth), alpha, a, i(lda), b, i(ldb), beta, c,
+                i(ldc));
   }
 
   std::vector<float> scores_;
@@ -109,8 +110,8 @@ template <class T>
 void contend(program& p) {
   const bool decoding = p.work.verb == "decode";
   const index heads = p.work.extent("h", 8), keys = p.work.extent("n", 1024);
-  const problem s{heads, p.work.extent("kv", heads), p.work.extent("q", decoding ? 1 : keys), keys, p.work.extent("d", 64),
-                  p.work.what == "causal"};
+  const problem s{heads, p.work.extent("kv", heads), p.work.extent("q", decoding ? 1 : keys),
+                  keys,  p.work.extent("d", 64),     p.work.what == "causal"};
   const auto q = p.input<T>("q"), k = p.input<T>("k"), v = p.input<T>("v");
   const array<T> out(static_cast<std::size_t>(q.size()));
   const regroup::view<const T> query(q.data(), {s.heads, s.queries, s.d});
@@ -120,8 +121,12 @@ void contend(program& p) {
   const auto mask = s.causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
   p.with_executor([&](const auto& ex) {
     const auto add = [&](const std::string& who, index parts) {
-      p.add(who, [=, keep = std::tuple(q, k, v)] { regroup::attention(ex, query, source, to, {.mask = mask, .split = parts}); },
-            [=] { return out; });
+      p.add(
+          who,
+          [=, keep = std::tuple(q, k, v)] {
+            regroup::attention(ex, query, source, to, {.mask = mask, .split = parts});
+          },
+          [=] { return out; });
     };
     add("ours", 1);
     if (decoding) add("ours, keys split in 2", 2);
@@ -150,7 +155,6 @@ void contend(program& p) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::main_of(argc, argv, [](bench::program& p) {
-    bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); });
-  });
+  return bench::main_of(
+      argc, argv, [](bench::program& p) { bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); }); });
 }

@@ -69,7 +69,8 @@ inline index count_of(const std::string& text) {
   index n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   const char unit = *end;
-  if (error != std::errc{} || n < 1) throw std::invalid_argument("a shape's numbers are like 1000, 64K or 64M: " + text);
+  if (error != std::errc{} || n < 1)
+    throw std::invalid_argument("a shape's numbers are like 1000, 64K or 64M: " + text);
   return unit == 'K' ? n << 10 : unit == 'M' ? n << 20 : n;
 }
 
@@ -122,6 +123,8 @@ class program {
     omp_set_num_threads(threads);
     benchmark::Initialize(&argc, argv);
   }
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
 
   /// The array that bench.py left under this name.
   template <class T>
@@ -129,7 +132,8 @@ class program {
     const auto path = directory_ / name;
     array<T> x(std::filesystem::file_size(path) / sizeof(T));
     std::ifstream(path, std::ios::binary)
-        .read(reinterpret_cast<char*>(x.data()), static_cast<std::streamsize>(x.size() * static_cast<index>(sizeof(T))));
+        .read(reinterpret_cast<char*>(x.data()),
+              static_cast<std::streamsize>(x.size() * static_cast<index>(sizeof(T))));
     return x;
   }
 

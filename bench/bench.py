@@ -5,6 +5,7 @@ expression FILTER finds, ours beside the machine's limit and everybody's peers, 
 A round times each contender once: the C++ programs in one process, each peer of PyPI in its own, stopped while it is not
 its turn. Figures are medians over rounds. All read the same inputs; all results are compared with one float64 reference.
 """
+
 import argparse
 import json
 import os
@@ -27,9 +28,19 @@ import works
 
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parent / "build" / "release"
-PROGRAMS = {"reduce": ("reduce", "reduce_native"), "scan": ("scan",), "reduce_segments": ("scan",), "attention": ("attention",),
-            "decode": ("attention",), "threads": ("threads",), "softmax": ("rows",), "log_softmax": ("rows",),
-            "logsumexp": ("rows",), "cross_entropy": ("rows",), "limit": ("limits",)}
+PROGRAMS = {
+    "reduce": ("reduce", "reduce_native"),
+    "scan": ("scan",),
+    "reduce_segments": ("scan",),
+    "attention": ("attention",),
+    "decode": ("attention",),
+    "threads": ("threads",),
+    "softmax": ("rows",),
+    "log_softmax": ("rows",),
+    "logsumexp": ("rows",),
+    "cross_entropy": ("rows",),
+    "limit": ("limits",),
+}
 
 
 class Busy:
@@ -54,9 +65,15 @@ class Busy:
 def environment(threads):
     """One number of threads for everybody's pools, and no choice of kernels left over from the caller's settings."""
     settings = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "MKL_"))}
-    settings |= {"OMP_NUM_THREADS": str(threads), "OPENBLAS_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads),
-                 "CUDA_VISIBLE_DEVICES": "", "TORCHINDUCTOR_CACHE_DIR": str(BUILD.parent / "bench" / "torch"),
-                 "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT", "PYTHONDONTWRITEBYTECODE": "1"}
+    settings |= {
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "CUDA_VISIBLE_DEVICES": "",
+        "TORCHINDUCTOR_CACHE_DIR": str(BUILD.parent / "bench" / "torch"),
+        "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     return settings
 
 
@@ -72,8 +89,17 @@ class Worker:
     def __init__(self, name, threads, directory):
         self.name = name
         self.process = subprocess.Popen(
-            [sys.executable, HERE / "peers.py", name, str(threads), directory], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL, text=True, env=environment(threads), preexec_fn=pinned(threads))
+            [sys.executable, HERE / "peers.py", name, str(threads), directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment(threads),
+            preexec_fn=pinned(threads),
+        )
+
+    def start(self):
+        """Waits until it has imported its library."""
         self.cannot = self.answer().get("cannot")
 
     def answer(self):
@@ -96,17 +122,31 @@ class Worker:
 
 
 def run_program(program, work, threads, directory, seconds, keep):
-    """Everybody in one C++ program: {who: seconds a call}; raises NoSuchWork with the program's own sentence."""
+    """Everybody in one C++ program: {who: seconds a call}, and with `keep` their results beside the inputs. Raises
+    NoSuchWork with the program's own sentence, RuntimeError where it crashed."""
     binary = BUILD / "bin" / f"bench_{program}"
     done = subprocess.run(
-        [binary, work.name, str(threads), directory] + ["--keep"] * keep
+        [binary, work.name, str(threads), directory]
+        + ["--keep"] * keep
         + [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true", "--benchmark_format=json"],
-        capture_output=True, text=True, env=environment(threads), preexec_fn=pinned(threads), check=False)
+        capture_output=True,
+        text=True,
+        env=environment(threads),
+        preexec_fn=pinned(threads),
+        check=False,
+    )
+    said = done.stderr.strip().splitlines()
+    if done.returncode == 2 and said:
+        raise works.NoSuchWork(said[-1].removeprefix(f"{binary}: "))
     if done.returncode != 0:
-        raise works.NoSuchWork(done.stderr.strip().splitlines()[-1] if done.stderr else f"{program} ended with {done.returncode}")
-    listed = json.loads(done.stdout)["benchmarks"]
-    suffix = ", -march=native" if program.endswith("native") else ""
-    return {b["name"].removesuffix("/real_time") + suffix: b["real_time"] / 1e9 for b in listed}
+        raise RuntimeError(f"bench_{program} ended with {done.returncode}")
+    suffix = ", -march=native" if program.endswith("_native") else ""
+    if suffix:  # the same loops by hand, once more
+        for path in pathlib.Path(directory).glob("result of *"):
+            if not path.name.endswith((suffix, ".npy")):
+                path.rename(f"{path}{suffix}")
+    found = {b["name"].removesuffix("/real_time"): b["real_time"] / 1e9 for b in json.loads(done.stdout)["benchmarks"]}
+    return {who + suffix: t for who, t in found.items() if not (suffix and who.startswith(("by hand", "limit ")))}
 
 
 class Session:
@@ -114,7 +154,9 @@ class Session:
 
     def __init__(self, threads, wanted, directory):
         self.threads, self.directory = threads, directory
-        self.workers = [Worker(name, threads, directory) for name in wanted]
+        self.workers = [Worker(name, threads, directory) for name in wanted]  # they import side by side
+        for worker in self.workers:
+            worker.start()
 
     def results(self, work):
         """who -> result, of those that left one; the files are removed."""
@@ -141,8 +183,7 @@ class Session:
     def gather(self, work, given):
         """{who: result} of everybody who can do a work; nothing is timed."""
         self.put(given)
-        for program in PROGRAMS[work.verb]:
-            run_program(program, work, self.threads, self.directory, 0.001, keep=True)
+        run_program(PROGRAMS[work.verb][0], work, self.threads, self.directory, 0.001, keep=True)
         for worker in self.workers:
             if not worker.cannot:
                 worker.ask(prepare=work.name, keep=True)
@@ -168,23 +209,25 @@ class Session:
             busy.look()
             seconds_of = {}
             for program in PROGRAMS[work.verb]:
-                seconds_of |= run_program(program, work, self.threads, self.directory, seconds, keep=turn == 0)
+                try:
+                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, keep=turn == 0)
+                except RuntimeError as e:
+                    absent[program] = str(e)
+                if turn == 0:
+                    errors |= {who: works.error(work, result, expected) for who, result in self.results(work)}
             for worker in ready:
                 answer = worker.ask(time=seconds)
                 if "seconds" in answer:
                     seconds_of[worker.name] = answer["seconds"]
                 else:
                     absent[worker.name] = answer["cannot"]
-            probes = {who.removeprefix("limit "): t for who, t in seconds_of.items() if who.startswith("limit ")
-                      and not who.endswith("-march=native")}
+            probes = {who.removeprefix("limit "): t for who, t in seconds_of.items() if who.startswith("limit ")}
             name, figure = works.limit(work, self.threads, probes)
             if figure:
                 limits.append((name, figure))
             for who, t in seconds_of.items():
                 if not who.startswith("limit "):
                     samples.setdefault(who, []).append(size / t / 1e9)
-            if turn == 0:
-                errors = {who: works.error(work, result, expected) for who, result in self.results(work)}
         busy.look()
         if work.what == "causal":
             notes |= self.whole_squares(work, ready, seconds)
@@ -192,8 +235,9 @@ class Session:
             worker.ask(forget=True)
         for path in pathlib.Path(self.directory).iterdir():
             path.unlink()
-        return report.record(work.name, self.threads, unit, samples, limits, errors, notes, absent,
-                             float(np.median(busy.shares)))
+        return report.record(
+            work.name, self.threads, unit, samples, limits, errors, notes, absent, float(np.median(busy.shares))
+        )
 
     def whole_squares(self, work, ready, seconds):
         """Who takes as long for a causal mask as without one: seen, not believed."""
@@ -220,16 +264,26 @@ def machine():
     flags = found("flags").split()
     wanted = ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16")
     compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
-    head = subprocess.run(["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False)
-    return {"processor": found("model name"), "family": found("cpu family"), "model": found("model"),
-            "cores": len(os.sched_getaffinity(0)), "instruction_sets": [f for f in wanted if f in flags],
-            "system": f"{platform.system()} {platform.release()}", "compiler": compiler, "commit": head.stdout.strip(),
-            "date": time.strftime("%Y-%m-%d")}
+    head = subprocess.run(
+        ["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return {
+        "processor": found("model name"),
+        "family": found("cpu family"),
+        "model": found("model"),
+        "cores": len(os.sched_getaffinity(0)),
+        "instruction_sets": [f for f in wanted if f in flags],
+        "system": f"{platform.system()} {platform.release()}",
+        "compiler": compiler,
+        "commit": head.stdout.strip(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
 
 
 def versions():
     """Peer -> version, of Python's; the reason where one is not there."""
     from importlib import metadata
+
     found = {"Python": platform.python_version()}
     for peer in peers.ALL.values():
         try:
@@ -241,7 +295,9 @@ def versions():
         found |= {name: f"cannot be had: {why}" for name, why in json.loads(absences.read_text()).items()}
     for package in ("libtbb-dev", "libthrust-dev", "libeigen3-dev", "libopenblas-dev", "libdnnl-dev", "libxnnpack-dev"):
         if shutil.which("dpkg-query"):
-            shown = subprocess.run(["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False)
+            shown = subprocess.run(
+                ["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False
+            )
             found[package] = shown.stdout or "not installed"
     return found
 
@@ -264,14 +320,19 @@ def machine_limits(threads_list, directory, seconds, quick):
 
 def arguments(given=None):
     parser = argparse.ArgumentParser(prog="./dev bench", description=__doc__.split("\n\n")[0])
-    parser.add_argument("filter", nargs="?", help="a regular expression; a complete work name that is in no list runs too")
+    parser.add_argument(
+        "filter", nargs="?", help="a regular expression; a complete work name that is in no list runs too"
+    )
     parser.add_argument("--json", metavar="FILE", help="write the records there")
     parser.add_argument("--plot", metavar="FILE", help="draw them there, as SVG")
     parser.add_argument("--markdown", metavar="FILE", help="write them there as a table")
-    parser.add_argument("--from", dest="source", metavar="FILE", help="measure nothing: take the records of that JSON file")
+    parser.add_argument(
+        "--from", dest="source", metavar="FILE", help="measure nothing: take the records of that JSON file"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: to see that it works")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads, as in 1,2")
     parser.add_argument("--rounds", type=int, help="3, or 1 with --quick")
+    parser.add_argument("--seconds", type=float, help="for each contender in a round; 0.2, or 0.02 with --quick")
     parser.add_argument("--peers", help="a regular expression: which of PyPI's to ask; `none` for nobody")
     parser.add_argument("--list", action="store_true", help="name the works and stop")
     return parser.parse_args(given)
@@ -286,7 +347,7 @@ def measured(options):
         print("\n".join(w.name for w in chosen))
         return None
     threads_list = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
-    rounds, seconds = options.rounds or (1 if options.quick else 3), 0.02 if options.quick else 0.2
+    rounds, seconds = options.rounds or (1 if options.quick else 3), options.seconds or (0.02 if options.quick else 0.2)
     wanted = [name for name in peers.ALL if not options.peers or re.search(options.peers, name)]
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     result = {"machine": machine(), "versions": versions(), "limits": {}, "records": [], "bits": []}
@@ -296,7 +357,7 @@ def measured(options):
     with tempfile.TemporaryDirectory(prefix="regroup_bench_", dir=shared) as directory:
         result["limits"] = machine_limits(threads_list, directory, seconds, options.quick)
         for name, by_threads in result["limits"].items():
-            print(f"  limit {name}: " + ", ".join(f"{f:.4g} ({t} threads)" for t, f in by_threads.items()))
+            print(f"  limit {name}: " + ", ".join(f"{f:.4g} ({t}T)" for t, f in by_threads.items()))
         numbers = list(dict.fromkeys(threads_list + ([1, 2] if with_bits else [])))
         sessions = {threads: Session(threads, wanted, directory) for threads in numbers}
         try:
@@ -333,7 +394,9 @@ def main(given=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        pathlib.Path(options.markdown).write_text("\n".join([*report.markdown(result["records"]), "", *bits.markdown(result["bits"])]) + "\n")
+        pathlib.Path(options.markdown).write_text(
+            "\n".join([*report.markdown(result["records"]), "", *bits.markdown(result["bits"])]) + "\n"
+        )
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
         pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")

@@ -3,6 +3,7 @@
 (or head) alone and in its batch, between prefill and one query at a time, between prefill at once and in chunks of 100
 queries, and where keys are split in two on request and merged.
 """
+
 import numpy as np
 
 import report
@@ -39,21 +40,36 @@ def attention(lines, one, two, type, n, d=64, h=4):
     at = lambda rows: {who: y[:, rows] for who, y in whole.items()}
     put("threads", whole, heads(two.gather(causal, given), n))
     alone = works.Work("attention", "causal", type, f"h1_n{n}_d{d}")
-    put("batch", {who: y[:1] for who, y in whole.items()}, heads(one.gather(alone, {"q": q[:1], "k": k[:1], "v": v[:1]}), n))
+    put(
+        "batch",
+        {who: y[:1] for who, y in whole.items()},
+        heads(one.gather(alone, {"q": q[:1], "k": k[:1], "v": v[:1]}), n),
+    )
     by_query = []
     for i in works.sampled_queries(causal)[1:]:
         decode = works.Work("decode", "full", type, f"h{h}_n{i + 1}_d{d}")
-        by_query.append((i, heads(one.gather(decode, {"q": q[:, i:i + 1], "k": k[:, :i + 1], "v": v[:, :i + 1]}), 1)))
+        by_query.append(
+            (i, heads(one.gather(decode, {"q": q[:, i : i + 1], "k": k[:, : i + 1], "v": v[:, : i + 1]}), 1))
+        )
     positions = [i for i, _ in by_query]
-    joined = {who: np.concatenate([r[who] for _, r in by_query], axis=1)
-              for who in whole if all(who in r for _, r in by_query)}
+    joined = {
+        who: np.concatenate([r[who] for _, r in by_query], axis=1)
+        for who in whole
+        if all(who in r for _, r in by_query)
+    }
     put("query", at(positions), joined)
     chunks = []
     for first in range(0, n, 100):
         last = min(first + 100, n)
         chunk = works.Work("attention", "causal", type, f"h{h}_n{last}_q{last - first}_d{d}")
-        chunks.append(heads(one.gather(chunk, {"q": q[:, first:last], "k": k[:, :last], "v": v[:, :last]}), last - first))
-    put("chunks", whole, {who: np.concatenate([c[who] for c in chunks], axis=1) for who in whole if all(who in c for c in chunks)})
+        chunks.append(
+            heads(one.gather(chunk, {"q": q[:, first:last], "k": k[:, :last], "v": v[:, :last]}), last - first)
+        )
+    put(
+        "chunks",
+        whole,
+        {who: np.concatenate([c[who] for c in chunks], axis=1) for who in whole if all(who in c for c in chunks)},
+    )
     split = one.gather(works.Work("decode", "full", type, f"h{h}_n{n}_d{d}"), {"q": q[:, :1], "k": k, "v": v})
     if "ours, keys split in 2" in split:
         put("split", {"ours": split["ours"]}, {"ours": split["ours, keys split in 2"]})
@@ -78,24 +94,40 @@ def table(one, two, quick):
     for type in ("fp32", "bf16", "fp16"):
         attention(lines, one, two, type, 200 if quick else 1000)
     n = "64K" if quick else "4M"
-    for name in (f"reduce/plus/fp32/{n}", f"reduce/log_sum_exp/fp32/{n}", f"scan/plus/fp32/{n}", "softmax/rows/fp32/64x5000",
-                 "logsumexp/rows/fp32/64x5000", "softmax/rows/fp32/1x1M"):
+    for name in (
+        f"reduce/plus/fp32/{n}",
+        f"reduce/log_sum_exp/fp32/{n}",
+        f"scan/plus/fp32/{n}",
+        "softmax/rows/fp32/64x5000",
+        "logsumexp/rows/fp32/64x5000",
+        "softmax/rows/fp32/1x1M",
+    ):
         of_rows(lines, one, two, name)
-    shown = lambda who: who == "ours" or (report.is_peer(who) and not who.endswith(("-march=native", "textbook operator")))
+    shown = lambda who: who == "ours" or (
+        report.is_peer(who) and not who.endswith(("-march=native", "textbook operator"))
+    )
     kept = [line for line in lines.values() if shown(line["who"])]
     return sorted(kept, key=lambda line: (line["what"], line["type"], line["who"] != "ours", line["who"]))
 
 
 def lines_of(table):
     yield f"{'share of numbers (of bits) that change':58}" + "".join(f"{c:>16}" for c in COLUMNS)
-    shown = lambda share: "-" if share is None else "none" if share["numbers"] == 0 else f"{share['numbers']:.1%} ({share['bits']:.1%})"
+    shown = lambda share: (
+        "-" if share is None else "none" if share["numbers"] == 0 else f"{share['numbers']:.1%} ({share['bits']:.1%})"
+    )
     for line in table:
-        yield f"{line['what']:22} {line['type']:5} {line['who']:30}" + "".join(f"{shown(line.get(c)):>16}" for c in COLUMNS)
+        yield f"{line['what']:22} {line['type']:5} {line['who']:30}" + "".join(
+            f"{shown(line.get(c)):>16}" for c in COLUMNS
+        )
 
 
 def markdown(table):
     yield "| what | type | who | " + " | ".join(COLUMNS) + " |"
     yield "|---" * (3 + len(COLUMNS)) + "|"
-    shown = lambda share: "" if share is None else "none" if share["numbers"] == 0 else f"{share['numbers']:.2%} ({share['bits']:.2%})"
+    shown = lambda share: (
+        "" if share is None else "none" if share["numbers"] == 0 else f"{share['numbers']:.2%} ({share['bits']:.2%})"
+    )
     for line in table:
-        yield f"| {line['what']} | {line['type']} | {line['who']} | " + " | ".join(shown(line.get(c)) for c in COLUMNS) + " |"
+        yield f"| {line['what']} | {line['type']} | {line['who']} | " + " | ".join(
+            shown(line.get(c)) for c in COLUMNS
+        ) + " |"

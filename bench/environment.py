@@ -4,6 +4,7 @@
 Standard library only. Each package is installed by itself, so that one that cannot be had costs only itself; absent.json
 beside the environment keeps the reason, and bench.py prints it. Asked again after a day. `--skip` keeps what is there.
 """
+
 import json
 import pathlib
 import subprocess
@@ -34,8 +35,12 @@ def main(directory, skip):
     for name, packages in {**PACKAGES, **WHEELS}.items():
         wheels = ["--only-binary", ":all:"] if name in WHEELS else []
         print(f"bench: installing {name}", file=sys.stderr)
-        done = subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wheels, *packages],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *wheels, *packages],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             reason = [line for line in done.stderr.splitlines() if line.strip()][-1:]
             absent[name] = reason[0].removeprefix("ERROR: ") if reason else f"pip ended with {done.returncode}"

@@ -5,6 +5,7 @@ A peer is a class with one method a verb, `method(work)`, that returns (call, re
 its output as an array. It raises Cannot where it has no such operation. Where a library lets the caller give the output,
 it is given; `note(work)` says where the peer does more or less than we do.
 """
+
 import json
 import os
 import pathlib
@@ -62,6 +63,7 @@ class NumPy(Peer):
             np.subtract(x, x.max(axis=1, keepdims=True), out=y)
             np.exp(y, out=y)
             np.divide(y, y.sum(axis=1, keepdims=True), out=y)
+
         return call, lambda: y.T if work.what == "strided" else y
 
     def log_softmax(self, work):
@@ -73,6 +75,7 @@ class NumPy(Peer):
             np.subtract(x, x.max(axis=1, keepdims=True), out=y)
             np.exp(y, out=w)
             np.subtract(y, np.log(w.sum(axis=1, keepdims=True)), out=y)
+
         return call, lambda: y
 
     def logsumexp(self, work):
@@ -82,6 +85,7 @@ class NumPy(Peer):
         def call():
             m = x.max(axis=1, keepdims=True)
             y[:] = (m + np.log(np.exp(x - m).sum(axis=1, keepdims=True)))[:, 0]
+
         return call, lambda: y
 
     def reduce(self, work):
@@ -89,8 +93,12 @@ class NumPy(Peer):
         x = self.given(work)[0]
         if work.what == "log_sum_exp":
             return self.logsumexp(work)
-        f = {"moments": lambda: [x.mean(), x.var()], "minmax": lambda: [x.min(), x.max()],
-             "argmax": lambda: [x.max(), x.argmax()], "plus": lambda: [x.sum()]}[work.what]
+        f = {
+            "moments": lambda: [x.mean(), x.var()],
+            "minmax": lambda: [x.min(), x.max()],
+            "argmax": lambda: [x.max(), x.argmax()],
+            "plus": lambda: [x.sum()],
+        }[work.what]
         return f, lambda: np.array(f(), np.float64)
 
     def scan(self, work):
@@ -111,6 +119,7 @@ class Torch(Peer):
     def __init__(self, threads, directory):
         super().__init__(threads, directory)
         import torch
+
         torch.set_num_threads(threads)
         torch.set_grad_enabled(False)
         self.torch = torch
@@ -145,8 +154,12 @@ class Torch(Peer):
         if work.what == "log_sum_exp":
             return self.logsumexp(work)
         t, x = self.torch, self.tensor(work)[0]
-        f = {"moments": lambda: t.var_mean(x, correction=0)[::-1], "minmax": lambda: t.aminmax(x),
-             "argmax": lambda: t.max(x, 0), "plus": lambda: [x.sum()]}[work.what]
+        f = {
+            "moments": lambda: t.var_mean(x, correction=0)[::-1],
+            "minmax": lambda: t.aminmax(x),
+            "argmax": lambda: t.max(x, 0),
+            "plus": lambda: [x.sum()],
+        }[work.what]
         return f, lambda: np.array([float(y) for y in f()])
 
     def cross_entropy(self, work):
@@ -156,6 +169,7 @@ class Torch(Peer):
             x.grad = None
             with self.torch.enable_grad():
                 self.torch.nn.functional.cross_entropy(x, target).backward()
+
         return call, lambda: self.array(x.grad)
 
     def scan(self, work):
@@ -170,19 +184,24 @@ class Torch(Peer):
 
         def call():
             y[0] = self.torch.segment_reduce(x, "sum", offsets=offsets)
+
         return call, lambda: self.array(y[0])
 
     def attention(self, work):
         h, kv, q, n, d = work.attention
         if work.what == "causal" and q != n:
             raise Cannot("its causal mask is aligned top left")
-        query, key, value = (self.tensor(work, name, 1, heads, rows, d)
-                             for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n)))
+        query, key, value = (
+            self.tensor(work, name, 1, heads, rows, d)
+            for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
+        )
         y = [None]
 
         def call():
             y[0] = self.torch.nn.functional.scaled_dot_product_attention(
-                query, key, value, is_causal=work.what == "causal", enable_gqa=kv != h)
+                query, key, value, is_causal=work.what == "causal", enable_gqa=kv != h
+            )
+
         return call, lambda: self.array(y[0])
 
     def note(self, work):
@@ -198,6 +217,7 @@ class TorchCompiled(Torch):
 
         def call():
             y[0] = compiled(*given)
+
         call()
         return call, lambda: self.array(y[0])
 
@@ -218,10 +238,12 @@ class TorchCompiled(Torch):
 
         def call():
             y[0] = f(x)
+
         return call, lambda: self.array(y[0])
 
     def no(self, work):
         raise Cannot("asked for softmax, log_softmax and logsumexp only")
+
     scan = reduce_segments = attention = cross_entropy = no
 
     def note(self, work):
@@ -238,6 +260,7 @@ class Jax(Peer):
             os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
         os.environ["JAX_PLATFORMS"] = "cpu"
         import jax
+
         jax.config.update("jax_enable_x64", True)
         self.jax = jax
 
@@ -252,6 +275,7 @@ class Jax(Peer):
 
         def call():
             y[0] = f(*given).block_until_ready()
+
         return call, lambda: np.asarray(y[0]).astype(np.float32 if y[0].dtype != np.float64 else np.float64)
 
     def softmax(self, work):
@@ -269,8 +293,12 @@ class Jax(Peer):
         if work.what == "log_sum_exp":
             return self.jitted(self.jax.nn.logsumexp, self.array_of(work)[0])
         np_ = self.jax.numpy
-        f = {"plus": lambda x: np_.stack([x.sum()]), "moments": lambda x: np_.stack([x.mean(), x.var()]), "minmax": lambda x: np_.stack([x.min(), x.max()]),
-             "argmax": lambda x: np_.stack([x.max().astype(np_.float64), x.argmax().astype(np_.float64)])}[work.what]
+        f = {
+            "plus": lambda x: np_.stack([x.sum()]),
+            "moments": lambda x: np_.stack([x.mean(), x.var()]),
+            "minmax": lambda x: np_.stack([x.min(), x.max()]),
+            "argmax": lambda x: np_.stack([x.max().astype(np_.float64), x.argmax().astype(np_.float64)]),
+        }[work.what]
         return self.jitted(f, self.array_of(work)[0])
 
     def cross_entropy(self, work):
@@ -285,8 +313,10 @@ class Jax(Peer):
 
     def attention(self, work):
         h, kv, q, n, d = work.attention
-        query, key, value = (self.array_of(work, name, 1, heads, rows, d).transpose(0, 2, 1, 3)
-                             for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n)))
+        query, key, value = (
+            self.array_of(work, name, 1, heads, rows, d).transpose(0, 2, 1, 3)
+            for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
+        )
         if work.what == "causal" and q != n:
             raise Cannot("its causal mask is aligned top left")
         f = lambda *a: self.jax.nn.dot_product_attention(*a, is_causal=work.what == "causal").transpose(0, 2, 1, 3)
@@ -303,6 +333,7 @@ class OnnxRuntime(Peer):
         super().__init__(threads, directory)
         import onnx
         import onnxruntime
+
         self.onnx, self.ort = onnx, onnxruntime
 
     def run(self, work, op, given, shape, opset=23, domain="", **attributes):
@@ -350,14 +381,25 @@ class OnnxRuntime(Peer):
     def attention(self, work):
         h, kv, q, n, d = work.attention
         if h == kv and work.type == "fp32" and q == n:  # its flash kernel: (batch, position, head and channel)
-            given = [self.given(work, name, h, rows, d).transpose(1, 0, 2).reshape(1, rows, h * d).copy()
-                     for name, rows in (("q", q), ("k", n), ("v", n))]
-            call, result = self.run(work, "MultiHeadAttention", given, (1, q, h * d), domain="com.microsoft", num_heads=h,
-                                    unidirectional=int(work.what == "causal"))
+            given = [
+                self.given(work, name, h, rows, d).transpose(1, 0, 2).reshape(1, rows, h * d).copy()
+                for name, rows in (("q", q), ("k", n), ("v", n))
+            ]
+            call, result = self.run(
+                work,
+                "MultiHeadAttention",
+                given,
+                (1, q, h * d),
+                domain="com.microsoft",
+                num_heads=h,
+                unidirectional=int(work.what == "causal"),
+            )
             return call, lambda: result().reshape(q, h, d).transpose(1, 0, 2)
         if work.what == "causal" and q != n:
             raise Cannot("its causal mask is aligned top left")
-        given = [self.given(work, name, 1, heads, rows, d) for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))]
+        given = [
+            self.given(work, name, 1, heads, rows, d) for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
+        ]
         return self.run(work, "Attention", given, (1, h, q, d), is_causal=int(work.what == "causal"))
 
 
@@ -368,6 +410,7 @@ class OpenVino(Peer):
         super().__init__(threads, directory)
         import openvino
         from openvino import opset13
+
         self.ov, self.ops = openvino, opset13
 
     def run(self, work, build, given, shape):
@@ -376,8 +419,9 @@ class OpenVino(Peer):
         self.needs(work, "fp32", "fp16", "bf16")
         nodes = [self.ops.parameter(a.shape, getattr(self.ov.Type, kind)) for a in given]
         model = self.ov.Model([build(*nodes)], nodes, "one")
-        compiled = self.ov.Core().compile_model(model, "CPU", {
-            "INFERENCE_NUM_THREADS": self.threads, "INFERENCE_PRECISION_HINT": kind, "NUM_STREAMS": 1})
+        compiled = self.ov.Core().compile_model(
+            model, "CPU", {"INFERENCE_NUM_THREADS": self.threads, "INFERENCE_PRECISION_HINT": kind, "NUM_STREAMS": 1}
+        )
         y = np.empty(shape, works.stored_type(work.type))
         tensor = lambda a: self.ov.Tensor(a, a.shape, getattr(self.ov.Type, kind))
         request = compiled.create_infer_request()
@@ -400,6 +444,7 @@ class OpenVino(Peer):
             o, last = self.ops, np.array([1])
             m = o.reduce_max(x, last, True)
             return o.add(m, o.log(o.reduce_sum(o.exp(o.subtract(x, m)), last, True)))
+
         return self.run(work, build, [self.given(work)], (work.rows[0], 1))
 
     def reduce(self, work):
@@ -413,7 +458,9 @@ class OpenVino(Peer):
             raise Cannot("its scaled_dot_product_attention has no grouped queries")
         if work.what == "causal" and q != n:
             raise Cannot("its causal mask is aligned top left")
-        given = [self.given(work, name, 1, heads, rows, d) for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))]
+        given = [
+            self.given(work, name, 1, heads, rows, d) for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
+        ]
         build = lambda *a: self.ops.scaled_dot_product_attention(*a, causal=work.what == "causal")
         return self.run(work, build, given, (1, h, q, d))
 
@@ -450,7 +497,9 @@ def serve(name, threads, directory):
                 call, result = peer.prepare(work)
                 call()
                 if command.get("keep"):
-                    np.save(pathlib.Path(directory) / f"result of {name}.npy", np.ascontiguousarray(result()).reshape(-1))
+                    np.save(
+                        pathlib.Path(directory) / f"result of {name}.npy", np.ascontiguousarray(result()).reshape(-1)
+                    )
                 say(ready=True, note=peer.note(work))
             elif "forget" in command:
                 call = result = None

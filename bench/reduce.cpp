@@ -22,22 +22,36 @@ numbers flat(float x) { return {static_cast<double>(x)}; }
 numbers flat(double x) { return {x}; }
 numbers flat(index x) { return {static_cast<double>(x)}; }
 template <class T>
-numbers flat(const regroup::indexed<T>& x) { return {static_cast<double>(x.value), static_cast<double>(x.position)}; }
+numbers flat(const regroup::indexed<T>& x) {
+  return {static_cast<double>(x.value), static_cast<double>(x.position)};
+}
 template <class T>
-numbers flat(const regroup::affine_map<T>& x) { return {static_cast<double>(x.a), static_cast<double>(x.b)}; }
+numbers flat(const regroup::affine_map<T>& x) {
+  return {static_cast<double>(x.a), static_cast<double>(x.b)};
+}
 template <class S>
-requires requires(S s) { s.min; s.max; } && (!requires(S s) { s.spread; })
-numbers flat(const S& s) { return {static_cast<double>(s.min), static_cast<double>(s.max)}; }
+requires requires(S s) {
+  s.min;
+  s.max;
+} &&(!requires(S s) { s.spread; })numbers flat(const S& s) {
+  return {static_cast<double>(s.min), static_cast<double>(s.max)};
+}
 template <class S>
 requires requires(S s) { s.variance; }
 numbers flat(const S& s) { return {static_cast<double>(s.mean), static_cast<double>(s.variance)}; }
 template <class S>
-requires requires(S s) { s.deviation; s.count; }
+requires requires(S s) {
+  s.deviation;
+  s.count;
+}
 numbers flat(const S& s) {
   return {static_cast<double>(s.mean), static_cast<double>(s.deviation) / static_cast<double>(s.count)};
 }
 template <class S>
-requires requires(S s) { s.aa; s.bb; }
+requires requires(S s) {
+  s.aa;
+  s.bb;
+}
 numbers flat(const S& s) { return {s.aa, s.ab, s.ba, s.bb}; }
 numbers flat(const textbook::four::state& s) {
   numbers all = flat(s.spread);
@@ -48,12 +62,19 @@ numbers flat(const by_hand::log_sum& s) { return {static_cast<double>(s.m + std:
 template <class... T>
 numbers flat(const std::tuple<index, T...>& all) {  // the count first, which nobody else gives
   numbers result;
-  std::apply([&](index, const auto&... x) { (..., [&] { for (double y : flat(x)) result.push_back(y); }()); }, all);
+  std::apply(
+      [&](index, const auto&... x) {
+        (..., [&] {
+          for (double y : flat(x)) result.push_back(y);
+        }());
+      },
+      all);
   return result;
 }
 
 /// The four of fanout: default-constructible, as OpenMP asks.
-struct four : regroup::fanout<regroup::count, regroup::moments<float>, regroup::minimum<float>, regroup::maximum<float>> {
+struct four
+    : regroup::fanout<regroup::count, regroup::moments<float>, regroup::minimum<float>, regroup::maximum<float>> {
   four() : fanout({}, {}, {}, {}) {}
 };
 /// log_sum_exp as a plain scalar operator: the same without its tile lift.
@@ -70,7 +91,8 @@ struct log_sum_exp_scalar {
 template <class Body>
 void add(program& p, const std::string& who, Body body) {
   auto result = std::make_shared<numbers>();
-  p.add(who, [=] { *result = flat(body()); }, [=] { return *result; });
+  p.add(
+      who, [=] { *result = flat(body()); }, [=] { return *result; });
 }
 
 /// Everybody who folds any operator. `source` is what our verb reads, `see` shows an element to other loops.
@@ -78,12 +100,15 @@ template <class M, class Theirs, class X, class Source, class See>
 void contend(program& p, const M& m, const Theirs& theirs, const array<X>& x, const Source& source, const See& see) {
   constexpr bool own = !std::same_as<M, Theirs>;  // integers: nothing to write differently
   p.with_executor([&](const auto& ex) {
-    add(p, "ours", [=] { return regroup::reduce(ex, source, m); });
-    if constexpr (own) add(p, "our loop, textbook operator", [=] { return regroup::reduce(ex, source, theirs); });
+    add(p, "ours", [=, keep = x] { return regroup::reduce(ex, source, m); });
+    if constexpr (own) {
+      add(p, "our loop, textbook operator", [=, keep = x] { return regroup::reduce(ex, source, theirs); });
+    }
   });
   generic::each<regroup::is_commutative<M>>(p.threads, [&](const std::string& name, const auto& loop) {
     add(p, name + ", our operator", [=] { return regroup::lower(m, loop(x, m, see)); });
-    if constexpr (own) add(p, name + ", textbook operator", [=] { return regroup::lower(theirs, loop(x, theirs, see)); });
+    if constexpr (own)
+      add(p, name + ", textbook operator", [=] { return regroup::lower(theirs, loop(x, theirs, see)); });
   });
 }
 template <class M, class Theirs, class X>
@@ -135,9 +160,10 @@ void contend_in_two_calls(program& p, const array<float>& x) {
     });
   });
   add(p, "Eigen, two calls", [=, threads = p.threads] {
-    const auto m = static_cast<float>(eigen(threads, x, -infinity, [](const auto& v) { return v.maxCoeff(); }, larger));
-    return static_cast<double>(m) +
-           std::log(eigen(threads, x, 0, [m](const auto& v) { return (v - m).exp().sum(); }, sum));
+    const auto m = static_cast<float>(eigen(
+        threads, x, -infinity, [](const auto& v) { return v.maxCoeff(); }, larger));
+    return static_cast<double>(m) + std::log(eigen(
+                                        threads, x, 0, [m](const auto& v) { return (v - m).exp().sum(); }, sum));
   });
 }
 
@@ -185,9 +211,14 @@ void contend_statistics(program& p) {
     contend_by_hand(p, x, loops().moments, [=](const auto& parts) { return scale(joined(parts)).spread; });
     add(p, "Eigen, two calls", [=] {
       const double n = static_cast<double>(x.size());
-      const double mean = eigen(threads, x, 0, [](const auto& v) { return v.sum(); }, sum) / n;
+      const double mean = eigen(
+                              threads, x, 0, [](const auto& v) { return v.sum(); }, sum) /
+                          n;
       const auto m = static_cast<float>(mean);
-      return std::tuple(index{}, mean, eigen(threads, x, 0, [m](const auto& v) { return (v - m).square().sum(); }, sum) / n);
+      return std::tuple(index{}, mean,
+                        eigen(
+                            threads, x, 0, [m](const auto& v) { return (v - m).square().sum(); }, sum) /
+                            n);
     });
   } else if (p.work.what == "minmax") {
     contend(p, regroup::minmax<float>{}, textbook::minmax{}, x);
@@ -196,8 +227,11 @@ void contend_statistics(program& p) {
       return textbook::minmax::state{all.min, all.max};
     });
     add(p, "Eigen, two calls", [=] {
-      return std::tuple(index{}, eigen(threads, x, infinity, [](const auto& v) { return v.minCoeff(); }, smaller),
-                        eigen(threads, x, -infinity, [](const auto& v) { return v.maxCoeff(); }, larger));
+      return std::tuple(index{},
+                        eigen(
+                            threads, x, infinity, [](const auto& v) { return v.minCoeff(); }, smaller),
+                        eigen(
+                            threads, x, -infinity, [](const auto& v) { return v.maxCoeff(); }, larger));
     });
   } else {
     contend(p, four{}, textbook::four{}, x);
@@ -258,16 +292,19 @@ void contend_all(program& p) {
     contend(p, regroup::plus<float>{}, textbook::plus{}, p.input<float>("x"));
   } else if (what == "affine") {
     contend_in_order<regroup::affine_map<float>>(p, regroup::affine<float>{}, textbook::affine{}, loops().affine,
-                                                 [](map_f32 s) { return regroup::affine_map<float>{s.a, s.b}; });
+                                                 [](map_f32 s) {
+                                                   return regroup::affine_map<float>{s.a, s.b};
+                                                 });
   } else if (what == "longest_run") {
     using longest_run = examples::longest_run;
     contend_in_order<unsigned char>(p, longest_run{}, longest_run{}, loops().longest_run, [](run_state s) {
       return longest_run::state{s.prefix, s.suffix, s.best, s.length};
     });
   } else if (what == "min_plus") {
-    contend_in_order<examples::min_plus::state>(
-        p, examples::min_plus{}, textbook::min_plus{}, loops().min_plus,
-        [](min_plus_state s) { return textbook::min_plus::state{s.aa, s.ab, s.ba, s.bb}; });
+    contend_in_order<examples::min_plus::state>(p, examples::min_plus{}, textbook::min_plus{}, loops().min_plus,
+                                                [](min_plus_state s) {
+                                                  return textbook::min_plus::state{s.aa, s.ab, s.ba, s.bb};
+                                                });
   } else {
     throw std::invalid_argument("no such work: reduce/" + what + "/" + p.work.type);
   }

@@ -40,7 +40,8 @@ void add_xnnpack(program& p, const array<float>& x, const array<float>& y, index
   if (xnn_create_softmax_nc_f32(n, n, n, 0, &softmax) != xnn_status_success) return;
   pthreadpool_t pool = pthreadpool_create(static_cast<std::size_t>(p.threads));
   xnn_setup_softmax_nc_f32(softmax, static_cast<std::size_t>(rows), x.data(), y.data(), pool);
-  p.add("XNNPACK", [=] { xnn_run_operator(softmax, pool); }, [=] { return y; });
+  p.add(
+      "XNNPACK", [=] { xnn_run_operator(softmax, pool); }, [=] { return y; });
 }
 #endif
 
@@ -76,9 +77,8 @@ void add_peers(program& p, const array<float>& x, index rows, index columns) {
         [=] { return y; });
   };
   if (rows >= p.threads) {
-    add("four loops on libm", [](const float* a, float* b, index n) {
-      four_loops(a, b, n, [](float e) { return std::exp(e); });
-    });
+    add("four loops on libm",
+        [](const float* a, float* b, index n) { four_loops(a, b, n, [](float e) { return std::exp(e); }); });
     add("four loops on our exp", [](const float* a, float* b, index n) {
       regroup::host::dispatch([&] { four_loops(a, b, n, [](float e) { return regroup::math::exp(e); }); });
     });
@@ -114,20 +114,23 @@ void contend(program& p) {
   const std::string& verb = p.work.verb;
   p.with_executor([&, rows = rows](const auto& ex) {
     if (verb == "softmax") {
-      p.add("ours", [=, keep = x] { regroup::softmax(ex, from, to); }, [=] { return y; });
+      p.add(
+          "ours", [=, keep = x] { regroup::softmax(ex, from, to); }, [=] { return y; });
     } else if (verb == "log_softmax") {
-      p.add("ours", [=, keep = x] { regroup::log_softmax(ex, from, to); }, [=] { return y; });
+      p.add(
+          "ours", [=, keep = x] { regroup::log_softmax(ex, from, to); }, [=] { return y; });
     } else if (verb == "logsumexp") {
       const array<real> answers(static_cast<std::size_t>(rows));
       const regroup::view<real> out(answers.data(), {rows});
-      p.add("ours", [=, keep = x] { regroup::logsumexp(ex, from, out); }, [=] { return answers; });
+      p.add(
+          "ours", [=, keep = x] { regroup::logsumexp(ex, from, out); }, [=] { return answers; });
     } else if (verb == "cross_entropy") {
       const auto targets = p.input<std::int64_t>("targets");
       const regroup::view<const std::int64_t> target(targets.data(), {rows});
       const auto loss = std::make_shared<real>();
-      p.add("ours", [=, keep = x, also = targets] {
-        *loss = regroup::cross_entropy(ex, from, target, {.gradient = to});
-      }, [=] { return y; });
+      p.add(
+          "ours", [=, keep = x, also = targets] { *loss = regroup::cross_entropy(ex, from, target, {.gradient = to}); },
+          [=] { return y; });
     } else {
       throw std::invalid_argument("no such work: " + verb);
     }
@@ -144,7 +147,6 @@ void contend(program& p) {
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::main_of(argc, argv, [](bench::program& p) {
-    bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); });
-  });
+  return bench::main_of(
+      argc, argv, [](bench::program& p) { bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); }); });
 }

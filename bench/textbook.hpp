@@ -63,7 +63,9 @@ struct minmax {
 struct argmax {
   static constexpr bool is_commutative = true;
   using state = regroup::indexed<float>;
-  state identity() const { return {-std::numeric_limits<float>::infinity(), std::numeric_limits<regroup::index>::max()}; }
+  state identity() const {
+    return {-std::numeric_limits<float>::infinity(), std::numeric_limits<regroup::index>::max()};
+  }
   state operator()(state a, state b) const {
     return a.value > b.value || (a.value == b.value && a.position < b.position) ? a : b;
   }
@@ -84,10 +86,12 @@ struct min_plus {
     return {0, never, never, 0};
   }
   template <class X>
-  state lift(const X& x) const { return {x.aa, x.ab, x.ba, x.bb}; }
+  state lift(const X& x) const {
+    return {x.aa, x.ab, x.ba, x.bb};
+  }
   state operator()(state x, state y) const {
-    return {std::min(x.aa + y.aa, x.ab + y.ba), std::min(x.aa + y.ab, x.ab + y.bb),
-            std::min(x.ba + y.aa, x.bb + y.ba), std::min(x.ba + y.ab, x.bb + y.bb)};
+    return {std::min(x.aa + y.aa, x.ab + y.ba), std::min(x.aa + y.ab, x.ab + y.bb), std::min(x.ba + y.aa, x.bb + y.ba),
+            std::min(x.ba + y.ab, x.bb + y.bb)};
   }
 };
 

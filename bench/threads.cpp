@@ -19,7 +19,8 @@ class spinning {
     for (int i = 1; i < threads; ++i) {
       workers_.emplace_back([this, i](const std::stop_token& stop) {
         for (unsigned seen = 0;; ++seen) {
-          for (int tries = 0; tries < 50'000 && turn_.load(std::memory_order_acquire) == seen; ++tries) {}
+          for (int tries = 0; tries < 50'000 && turn_.load(std::memory_order_acquire) == seen; ++tries) {
+          }
           turn_.wait(seen, std::memory_order_acquire);
           if (stop.stop_requested()) return;
           work_(i);
@@ -41,7 +42,8 @@ class spinning {
     turn_.fetch_add(1, std::memory_order_release);
     turn_.notify_all();
     f(0);
-    while (left_.load(std::memory_order_acquire) != 0) {}
+    while (left_.load(std::memory_order_acquire) != 0) {
+    }
   }
 
  private:
@@ -57,18 +59,20 @@ void contend(program& p, const M& m) {
   const auto all = std::span<const float>(x.data(), static_cast<std::size_t>(x.size()));
   const auto add = [&](const std::string& who, auto body) {
     auto result = std::make_shared<std::vector<double>>();
-    p.add(who, [=] { *result = {static_cast<double>(body())}; }, [=] { return *result; });
+    p.add(
+        who, [=, keep = x] { *result = {static_cast<double>(body())}; }, [=] { return *result; });
   };
   p.with_executor([&](const auto& ex) { add("ours", [=] { return regroup::reduce(ex, all, m); }); });
   if (p.threads == 1) return;
   add("ours, calling thread", [=] { return regroup::reduce(regroup::seq, all, m); });
   const auto see = [](const float& e) { return e; };
   // Our loop on somebody else's threads: what differs is the fork and the join.
-  const auto pieces = [=](auto&& on_threads) {
-    std::vector<regroup::state_of<M>> parts(static_cast<std::size_t>(p.threads), m.identity());
+  const auto pieces = [=, threads = p.threads](auto&& on_threads) {
+    std::vector<regroup::state_of<M>> parts(static_cast<std::size_t>(threads), m.identity());
     on_threads([&](int i) {
       const index n = x.size(), of = static_cast<index>(parts.size());
-      const auto part = all.subspan(static_cast<std::size_t>(n * i / of), static_cast<std::size_t>(n * (i + 1) / of - n * i / of));
+      const index first = n * i / of, last = n * (i + 1) / of;
+      const auto part = all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
       parts[static_cast<std::size_t>(i)] = regroup::host::fold_source(m, regroup::as_source(part));
     });
     auto s = m.identity();

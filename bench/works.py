@@ -3,6 +3,7 @@
 
 A work is `verb/what/type/shape`. Any name of that form can be run, in the lists below or not: shapes are read from it.
 """
+
 import dataclasses
 import math
 import re
@@ -86,8 +87,18 @@ threads/log_sum_exp/fp32/1K threads/log_sum_exp/fp32/8K threads/log_sum_exp/fp32
 """)
 
 # The same at sizes that take seconds, for developing; figures are of caches more than of memory.
-SMALLER = {"512M": "4M", "64M": "2M", "16M": "1M", "4096x1024": "512x1024", "512x32000": "32x32000", "1x64M": "1x2M",
-           "4Mx1": "256Kx1", "256Kx17": "32Kx17", "100x1000003": "3x1000003", "16M_of_1000": "1M_of_1000"}
+SMALLER = {
+    "512M": "4M",
+    "64M": "2M",
+    "16M": "1M",
+    "4096x1024": "512x1024",
+    "512x32000": "32x32000",
+    "1x64M": "1x2M",
+    "4Mx1": "256Kx1",
+    "256Kx17": "32Kx17",
+    "100x1000003": "3x1000003",
+    "16M_of_1000": "1M_of_1000",
+}
 
 
 def smaller(work):
@@ -104,6 +115,7 @@ def chosen(pattern, quick=False):
 
 
 # ---- 16-bit floats, which NumPy has half of
+
 
 def narrowed(x, type):
     """float32 as the raw elements of a type."""
@@ -126,14 +138,18 @@ def stored_type(type):
 
 # ---- inputs and references
 
+
 def inputs(work):
     """name -> raw array: what bench.py leaves for everybody."""
     random = np.random.default_rng(1)
     normal = lambda n: random.standard_normal(n, dtype=np.float32)
     if work.verb in ("attention", "decode"):
         h, kv, q, n, d = work.attention
-        return {"q": narrowed(normal(h * q * d), work.type), "k": narrowed(normal(kv * n * d), work.type),
-                "v": narrowed(normal(kv * n * d), work.type)}
+        return {
+            "q": narrowed(normal(h * q * d), work.type),
+            "k": narrowed(normal(kv * n * d), work.type),
+            "v": narrowed(normal(kv * n * d), work.type),
+        }
     rows, columns = work.rows
     n = rows * columns
     if work.what == "longest_run":
@@ -155,7 +171,7 @@ def inputs(work):
 
 def logsumexp64(x):
     """Row by row, 4M elements at a time."""
-    pieces = [x[..., i:i + 4 * M].astype(np.float64) for i in range(0, x.shape[-1], 4 * M)]
+    pieces = [x[..., i : i + 4 * M].astype(np.float64) for i in range(0, x.shape[-1], 4 * M)]
     m = np.max([p.max(axis=-1) for p in pieces], axis=0)
     return m + np.log(np.sum([np.exp(p - m[..., None]).sum(axis=-1) for p in pieces], axis=0))
 
@@ -163,7 +179,7 @@ def logsumexp64(x):
 def folded_in_pairs(combine, state):
     """The fold of states in order, neighbours first; an odd one out goes up as it is."""
     while len(state) > 1:
-        pairs = combine(state[0:len(state) // 2 * 2:2], state[1::2])
+        pairs = combine(state[0 : len(state) // 2 * 2 : 2], state[1::2])
         state = np.concatenate([pairs, state[-1:]]) if len(state) % 2 else pairs
     return state[0]
 
@@ -229,7 +245,9 @@ def sampled_queries(work):
 
 def attended(work, q, k, v):
     h, kv, queries, n, d = work.attention
-    q, k, v = (widened(a, work.type).astype(np.float64).reshape(-1, rows, d) for a, rows in ((q, queries), (k, n), (v, n)))
+    q, k, v = (
+        widened(a, work.type).astype(np.float64).reshape(-1, rows, d) for a, rows in ((q, queries), (k, n), (v, n))
+    )
     at = sampled_queries(work)
     out = np.empty((h, len(at), d))
     for head in range(h):
@@ -298,6 +316,7 @@ def error(work, result, expected):
 
 
 # ---- amounts and limits
+
 
 def amount(work):
     """(what a call amounts to, unit of the figure): bytes that must be read or written, or floating-point operations."""

@@ -95,7 +95,8 @@ by_hand::log_sum log_sum_exp(const float* x, std::ptrdiff_t n) {
     prefetch_tile(x + t + tile);
     const float top = max_of(fold_tile(x + t, all(-infinity), larger, larger));
     const f32 higher = max(m, all(top));
-    const f32 weights = fold_tile(x + t, f32{}, [&](f32 acc, f32 v) { return acc + exp(v - higher); }, sum);
+    const f32 weights = fold_tile(
+        x + t, f32{}, [&](f32 acc, f32 v) { return acc + exp(v - higher); }, sum);
     s = fma(s, exp(m - higher), weights);
     m = higher;
   }
@@ -111,7 +112,8 @@ by_hand::spread spread_of(const float* x, std::ptrdiff_t n) {
     prefetch_tile(x + t + tile);
     if constexpr (Deviations) {
       const float mean = sum_of(fold_tile(x + t, f32{}, sum, sum)) / tile;
-      const f32 square = fold_tile(x + t, f32{}, [&](f32 acc, f32 v) { return fma(v - mean, v - mean, acc); }, sum);
+      const f32 square = fold_tile(
+          x + t, f32{}, [&](f32 acc, f32 v) { return fma(v - mean, v - mean, acc); }, sum);
       const float apart = mean - r.mean, both = count + tile;
       r.mean += apart * (tile / both);
       r.deviation += sum_of(square) + apart * apart * count * (tile / both);
@@ -207,8 +209,8 @@ struct longest_run_algebra {
   }
   static state combine(state l, state r) {
     const std::int64_t across = l.suffix + r.prefix, best = l.best < r.best ? r.best : l.best;
-    return {l.prefix == l.length ? l.length + r.prefix : l.prefix, r.suffix == r.length ? r.length + l.suffix : r.suffix,
-            best < across ? across : best, l.length + r.length};
+    return {l.prefix == l.length ? l.length + r.prefix : l.prefix,
+            r.suffix == r.length ? r.length + l.suffix : r.suffix, best < across ? across : best, l.length + r.length};
   }
   static state lane(const packs& p, int j) { return {p.v[0][j], p.v[1][j], p.v[2][j], p.v[3][j]}; }
 };
@@ -286,7 +288,9 @@ const by_hand REGROUP_BENCH_LOOPS = {
     spread_of<true, true>,
     spread_of<false, true>,
     argmax,
-    [](const map_f32* x, std::ptrdiff_t n) { return fold_in_order<affine_algebra>(x, n, {1, 0}); },
+    [](const map_f32* x, std::ptrdiff_t n) {
+      return fold_in_order<affine_algebra>(x, n, {1, 0});
+    },
     [](const unsigned char* x, std::ptrdiff_t n) { return fold_in_order<longest_run_algebra>(x, n, {}); },
     [](const min_plus_state* x, std::ptrdiff_t n) {
       constexpr double never = std::numeric_limits<double>::infinity();

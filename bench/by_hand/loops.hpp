@@ -32,9 +32,9 @@ struct by_hand {
     std::int64_t position;
   };
   log_sum (*log_sum_exp)(const float*, std::ptrdiff_t n);
-  spread (*moments)(const float*, std::ptrdiff_t n);           ///< min and max are not filled
+  spread (*moments)(const float*, std::ptrdiff_t n);  ///< min and max are not filled
   spread (*moments_and_minmax)(const float*, std::ptrdiff_t n);
-  spread (*minmax)(const float*, std::ptrdiff_t n);            ///< mean and deviation are not filled
+  spread (*minmax)(const float*, std::ptrdiff_t n);  ///< mean and deviation are not filled
   place (*argmax)(const float*, std::ptrdiff_t n);
   map_f32 (*affine)(const map_f32*, std::ptrdiff_t n);
   run_state (*longest_run)(const unsigned char*, std::ptrdiff_t n);

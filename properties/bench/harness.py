@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The benchmark harness itself, without a benchmark: names, references, limits, records, tables and the picture."""
+
 import contextlib
 import io
 import json
@@ -25,12 +26,23 @@ from works import Work  # noqa: E402
 def record(**changes):
     """A record of made-up samples."""
     given = dict(
-        work="softmax/rows/fp32/4096x1024", threads=2, unit="GB/s",
-        samples={"ours": [30.0, 10.0, 20.0], "slow": [4.0, 5.0, 6.0], "fast": [12.0, 8.0, 10.0], "wrong": [99.0],
-                 "by hand": [25.0], "our loop, textbook operator": [15.0]},
+        work="softmax/rows/fp32/4096x1024",
+        threads=2,
+        unit="GB/s",
+        samples={
+            "ours": [30.0, 10.0, 20.0],
+            "slow": [4.0, 5.0, 6.0],
+            "fast": [12.0, 8.0, 10.0],
+            "wrong": [99.0],
+            "by hand": [25.0],
+            "our loop, textbook operator": [15.0],
+        },
         limits=[("copy, plain", 24.0), ("copy, plain", 26.0), ("copy, non-temporal", 25.0)],
-        errors={"ours": 1e-7, "slow": 1e-3, "fast": 1e-6, "wrong": 0.3}, notes={"slow": "allocates"},
-        absent={"missing": "no bf16 here"}, busy=0.01)
+        errors={"ours": 1e-7, "slow": 1e-3, "fast": 1e-6, "wrong": 0.3},
+        notes={"slow": "allocates"},
+        absent={"missing": "no bf16 here"},
+        busy=0.01,
+    )
     return report.record(**{**given, **changes})
 
 
@@ -57,7 +69,11 @@ class Names(unittest.TestCase):
                 Work.named(wrong)
 
     def test_a_filter_that_finds_nothing_is_a_sentence_and_2(self):
-        for wrong in ("nothing_is_called_this", "softmax/rows/int8/7x13", "(", ):
+        for wrong in (
+            "nothing_is_called_this",
+            "softmax/rows/int8/7x13",
+            "(",
+        ):
             said = io.StringIO()
             with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual(bench.main([wrong]), 2)
@@ -67,8 +83,10 @@ class Names(unittest.TestCase):
 class Numbers(unittest.TestCase):
     def test_bfloat16_rounds_to_nearest_even(self):
         x = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, -2.5, 3.3895314e38], np.float32)
-        self.assertEqual(works.widened(works.narrowed(x, "bf16"), "bf16").tolist(),
-                         [1.0, 1.0, 1 + 2**-6, -2.5, float(np.float32(3.3895314e38))])
+        self.assertEqual(
+            works.widened(works.narrowed(x, "bf16"), "bf16").tolist(),
+            [1.0, 1.0, 1 + 2**-6, -2.5, float(np.float32(3.3895314e38))],
+        )
 
     def test_errors(self):
         softmax, scan = Work.named("softmax/rows/fp32/1x2"), Work.named("scan/plus/fp32/2")
@@ -94,21 +112,32 @@ class References(unittest.TestCase):
         for x, y in maps.astype(np.float64):
             a, b = x * a, x * b + y
             each.append((a, b))
-        np.testing.assert_allclose(works.reduced(Work.named("reduce/affine/fp32/64"), maps.reshape(-1)), [a, b], rtol=1e-14)
-        np.testing.assert_allclose(works.scanned(Work.named("scan/affine/fp32/64"), maps.reshape(-1)), np.ravel(each), rtol=1e-14)
+        np.testing.assert_allclose(
+            works.reduced(Work.named("reduce/affine/fp32/64"), maps.reshape(-1)), [a, b], rtol=1e-14
+        )
+        np.testing.assert_allclose(
+            works.scanned(Work.named("scan/affine/fp32/64"), maps.reshape(-1)), np.ravel(each), rtol=1e-14
+        )
         costs = random.random((37, 4))
         best = np.array([[0, np.inf], [np.inf, 0]])
         for m in costs.reshape(-1, 2, 2):
             best = np.min(best[:, :, None] + m[None, :, :], axis=1)
-        np.testing.assert_allclose(works.reduced(Work.named("reduce/min_plus/fp64/37"), costs), best.reshape(-1), rtol=1e-14)
+        np.testing.assert_allclose(
+            works.reduced(Work.named("reduce/min_plus/fp64/37"), costs), best.reshape(-1), rtol=1e-14
+        )
         run = np.array([1, 1, 0, 1, 1, 1, 0, 0, 1], np.uint8)
         self.assertEqual(works.reduced(Work.named("reduce/longest_run/fp32/9"), run), [3])
 
     def test_rows(self):
         x = np.array([[0, math.log(3)], [1000, 1000]], np.float32)
-        self.assertTrue(np.allclose(works.reference(Work.named("softmax/rows/fp32/2x2"), {"x": x}), [0.25, 0.75, 0.5, 0.5]))
-        np.testing.assert_allclose(works.reference(Work.named("logsumexp/rows/fp32/2x2"), {"x": x}),
-                                   [math.log(4), 1000 + math.log(2)], rtol=1e-7)
+        self.assertTrue(
+            np.allclose(works.reference(Work.named("softmax/rows/fp32/2x2"), {"x": x}), [0.25, 0.75, 0.5, 0.5])
+        )
+        np.testing.assert_allclose(
+            works.reference(Work.named("logsumexp/rows/fp32/2x2"), {"x": x}),
+            [math.log(4), 1000 + math.log(2)],
+            rtol=1e-7,
+        )
         gradient = works.reference(Work.named("cross_entropy/rows/fp32/2x2"), {"x": x, "targets": np.array([0, 1])})
         np.testing.assert_allclose(gradient, np.array([-0.75, 0.75, 0.5, -0.5]) / 2, rtol=1e-6)
         columns = works.reference(Work.named("softmax/strided/fp32/2x2"), {"x": x.T.copy()})
@@ -121,8 +150,8 @@ class References(unittest.TestCase):
         expected = []
         for h in range(2):
             for i in range(3):
-                w = np.exp(k[0, :i + 1] @ q[h, i] / math.sqrt(2))
-                expected.append((w / w.sum()) @ v[0, :i + 1])
+                w = np.exp(k[0, : i + 1] @ q[h, i] / math.sqrt(2))
+                expected.append((w / w.sum()) @ v[0, : i + 1])
         np.testing.assert_allclose(works.reference(work, given), np.ravel(expected), rtol=1e-12)
         self.assertEqual(works.sampled(work, np.arange(12)).tolist(), list(range(12)))
 
@@ -185,10 +214,29 @@ class Records(unittest.TestCase):
     def test_from_a_file_to_a_file(self):
         with tempfile.TemporaryDirectory() as folder:
             file = lambda name: str(pathlib.Path(folder) / name)
-            result = {"machine": {"processor": "P", "date": "D"}, "versions": {}, "limits": {}, "records": [record()], "bits": []}
+            result = {
+                "machine": {"processor": "P", "date": "D"},
+                "versions": {},
+                "limits": {},
+                "records": [record()],
+                "bits": [],
+            }
             pathlib.Path(file("in.json")).write_text(json.dumps(result))
-            self.assertEqual(bench.main(["--from", file("in.json"), "--json", file("out.json"), "--plot", file("out.svg"),
-                                         "--markdown", file("out.md")]), 0)
+            self.assertEqual(
+                bench.main(
+                    [
+                        "--from",
+                        file("in.json"),
+                        "--json",
+                        file("out.json"),
+                        "--plot",
+                        file("out.svg"),
+                        "--markdown",
+                        file("out.md"),
+                    ]
+                ),
+                0,
+            )
             self.assertEqual(json.loads(pathlib.Path(file("out.json")).read_text()), result)
             xml.etree.ElementTree.parse(file("out.svg"))
             self.assertIn("2.00x fast", pathlib.Path(file("out.md")).read_text())
@@ -206,14 +254,22 @@ class Records(unittest.TestCase):
 
 class Peers(unittest.TestCase):
     def test_numpy_in_its_own_process_agrees_with_the_references(self):
-        for name in ("softmax/rows/fp32/5x70", "log_softmax/rows/fp64/3x9", "logsumexp/wide/fp32/4x100", "reduce/plus/fp32/1000",
-                     "reduce/argmax/fp32/500", "scan/plus/fp32/1K", "reduce_segments/plus/fp32/1K_of_10"):
+        for name in (
+            "softmax/rows/fp32/5x70",
+            "log_softmax/rows/fp64/3x9",
+            "logsumexp/wide/fp32/4x100",
+            "reduce/plus/fp32/1000",
+            "reduce/argmax/fp32/500",
+            "scan/plus/fp32/1K",
+            "reduce_segments/plus/fp32/1K_of_10",
+        ):
             work = Work.named(name)
             with tempfile.TemporaryDirectory() as folder:
                 given = works.inputs(work)
                 for key, array in given.items():
                     array.tofile(pathlib.Path(folder) / key)
                 worker = bench.Worker("NumPy", 1, folder)
+                worker.start()
                 try:
                     self.assertIsNone(worker.cannot)
                     self.assertTrue(worker.ask(prepare=name, keep=True).get("ready"), name)
