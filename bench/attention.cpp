@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads) beside
-// tiles on OpenBLAS's products, for fp32. Limits: the multipliers' peaks from registers, 2^30 operations; for decode,
-// reading the keys and the values once. Nobody is asked for the logsumexp.
+// attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads)
+// beside tiles on OpenBLAS's products, for fp32. Limits: the multipliers' peaks from registers, 2^30 operations; for
+// decode, reading the keys and the values once. Nobody is asked for the logsumexp.
 #include <cmath>
 #include <limits>
 
@@ -22,8 +22,8 @@ struct problem {
 };
 
 #ifdef REGROUP_HAS_OPENBLAS
-/// What one builds on a good sgemm: 256 queries by 512 keys at a time, online softmax between the two products, the causal
-/// edge left out tile by tile. One thread's tiles; heads and blocks of queries go to threads.
+/// What one builds on a good sgemm: 256 queries by 512 keys at a time, online softmax between the two products, the
+/// causal edge left out tile by tile. One thread's tiles; heads and blocks of queries go to threads.
 class tiled {
  public:
   explicit tiled(index d) : scores_(queries * keys), d_(d), m_(queries), l_(queries) {}

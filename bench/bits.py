@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whose bits hold still: the share of output numbers, and of their bits, that change between 1 and 2 threads, between a row
-(or head) alone and in its batch, between prefill and one query at a time, between prefill at once and in chunks of 100
-queries, and where keys are split in two on request and merged.
+"""Whose bits hold still: the share of output numbers, and of their bits, that change between 1 and 2 threads, between a
+row (or head) alone and in its batch, between prefill and one query at a time, between prefill at once and in chunks of
+100 queries, and where keys are split in two on request and merged.
 """
 
 import numpy as np
 
+import references
 import report
 import works
 
@@ -32,7 +33,7 @@ def compare(lines, what, type, column, before, after):
 
 def attention(lines, one, two, type, n, d=64, h=4):
     causal = works.Work("attention", "causal", type, f"h{h}_n{n}_d{d}")
-    given = works.inputs(causal)
+    given = references.inputs(causal)
     q, k, v = (given[name].reshape(h, n, d) for name in "qkv")
     heads = lambda results, rows: {who: np.asarray(y).reshape(-1, rows, d) for who, y in results.items()}
     whole = heads(one.gather(causal, given), n)
@@ -46,7 +47,7 @@ def attention(lines, one, two, type, n, d=64, h=4):
         heads(one.gather(alone, {"q": q[:1], "k": k[:1], "v": v[:1]}), n),
     )
     by_query = []
-    for i in works.sampled_queries(causal)[1:]:
+    for i in references.sampled_queries(causal)[1:]:
         decode = works.Work("decode", "full", type, f"h{h}_n{i + 1}_d{d}")
         by_query.append(
             (i, heads(one.gather(decode, {"q": q[:, i : i + 1], "k": k[:, : i + 1], "v": v[:, : i + 1]}), 1))
@@ -78,7 +79,7 @@ def attention(lines, one, two, type, n, d=64, h=4):
 def of_rows(lines, one, two, name):
     """A work over rows: threads, and its first row alone."""
     work = works.Work.named(name)
-    given, what = works.inputs(work), f"{work.verb}/{work.what}"
+    given, what = references.inputs(work), f"{work.verb}/{work.what}"
     whole = one.gather(work, given)
     compare(lines, what, work.type, "threads", whole, two.gather(work, given))
     rows, columns = work.rows

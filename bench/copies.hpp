@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of work that reads x and writes y: reading x, and copying x to y in three ways. bench.py takes the fastest copy,
-// and read and copy together where a row is too long to be kept between its two sweeps.
+// The limits of work that reads x and writes y: reading x, and copying x to y in three ways. bench.py takes the fastest
+// copy, and read and copy together where a row is too long to be kept between its two sweeps.
 #pragma once
 
 #include <cstring>

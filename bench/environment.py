@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Makes the peers' virtual environment, build/bench/python, and prints the Python to run bench.py with.
 
-Standard library only. Each package is installed by itself, so that one that cannot be had costs only itself; absent.json
-beside the environment keeps the reason, and bench.py prints it. Asked again after a day. `--skip` keeps what is there.
+Standard library only. Each package is installed by itself, so that one that cannot be had costs only itself;
+absent.json beside the environment keeps the reason, and bench.py prints it. Asked again after a day.
 """
 
 import json
@@ -23,11 +23,11 @@ PACKAGES = {
 WHEELS = {"llama-cpp-python": ["llama-cpp-python"], "ggml-python": ["ggml-python"]}
 
 
-def main(directory, skip):
+def main(directory):
     directory = pathlib.Path(directory)
     python, stamp = directory / "python" / "bin" / "python", directory / "absent.json"
-    if skip or (stamp.exists() and time.time() - stamp.stat().st_mtime < 86400 and python.exists()):
-        return print(python if python.exists() else sys.executable)
+    if python.exists() and stamp.exists() and time.time() - stamp.stat().st_mtime < 86400:
+        return print(python)
     directory.mkdir(parents=True, exist_ok=True)
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", directory / "python"], check=True, stdout=sys.stderr)
@@ -50,4 +50,4 @@ def main(directory, skip):
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], "--skip" in sys.argv)
+    main(sys.argv[1])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// limit/machine/fp32/N: what this machine can do at all: reading and copying N floats, 2^30 operations of each multiplier.
+// limit/machine/fp32/N: what this machine can do at all: reading and copying N floats, 2^30 operations of each
+// multiplier.
 #include "copies.hpp"
 
 namespace bench {

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """From samples to records, the table and the picture.
 
-Samples of one work on so many threads are {who: [figure, ...]}, one figure a round, higher is better. Ours is `ours`; other
-ways of ours (a split, another operator in our loop) and the loops by hand stand apart from the peers.
+Samples of one work on so many threads are {who: [figure, ...]}, one figure a round, higher is better. Ours is `ours`;
+other ways of ours (a split, another operator in our loop) and the loops by hand stand apart from the peers.
 """
 
 import math
@@ -156,7 +156,10 @@ def plot(records, title):
         y = top + step * i
         scaled = lambda f: left + width * min(f / r["limit"], 1.08)
         yield f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(r["work"])}, {r["threads"]}T</text>'
-        yield f'<rect x="{left}" y="{y + 2}" width="{scaled(r["ours"]) - left:.1f}" height="{step - 8}" fill="#333"><title>ours: {r["ours"]:.4g} {r["unit"]}</title></rect>'
+        yield (
+            f'<rect x="{left}" y="{y + 2}" width="{scaled(r["ours"]) - left:.1f}" height="{step - 8}" fill="#333">'
+            f'<title>ours: {r["ours"]:.4g} {r["unit"]}</title></rect>'
+        )
         for who, f in r["peers"].items():
             family = who.split(",")[0].split(" (")[0]
             yield (
@@ -166,5 +169,6 @@ def plot(records, title):
     for i, family in enumerate(["ours"] + families):
         x, y = 10 + (i % 6) * 155, bottom + 36 + 18 * (i // 6)
         fill = "#333" if family == "ours" else colour[family]
-        yield f'<circle cx="{x + 5}" cy="{y - 4}" r="5" fill="{fill}"/><text x="{x + 15}" y="{y}">{escape(family)}</text>'
+        yield f'<circle cx="{x + 5}" cy="{y - 4}" r="5" fill="{fill}"/>'
+        yield f'<text x="{x + 15}" y="{y}">{escape(family)}</text>'
     yield "</svg>"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax, logsumexp and cross_entropy (with its gradient) of rows, beside the loops one would write, on libm
-// and on our exp, and what Debian has in C++: Eigen, XNNPACK, oneDNN. `softmax/strided` reads and writes columns,
+// softmax, log_softmax, logsumexp and cross_entropy (with its gradient) of rows, beside the loops one would write, on
+// libm and on our exp, and what Debian has in C++: Eigen, XNNPACK, oneDNN. `softmax/strided` reads and writes columns,
 // `softmax/in_place` overwrites its input. Limits: reading x, and copying x to y.
 #include <Eigen/Core>
 

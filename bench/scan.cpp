@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// scan/MONOID/TYPE/N (plus, affine, log_sum_exp) beside the inclusive scans of std, TBB and Thrust with our operator, and
-// reduce_segments/plus/fp32/N_of_M (segments of M elements on average) beside Thrust's reduce_by_key and a plain loop.
+// scan/MONOID/TYPE/N (plus, affine, log_sum_exp) beside the inclusive scans of std, TBB and Thrust with our operator,
+// and reduce_segments/plus/fp32/N_of_M (segments of M elements on average) beside Thrust's reduce_by_key and a plain loop.
 // Limits: copying x to y for scans, reading x for segments.
 #include <execution>
 #include <numeric>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// threads/plus|log_sum_exp/fp32/1K ... 1M: what forking and joining costs a small reduction: ours as it is called, beside the
-// same on the calling thread only, OpenMP, TBB and a pool that spins. The limit is none of the machine's: the cheapest of
-// those who use threads is a peer.
+// threads/plus|log_sum_exp/fp32/1K ... 1M: what forking and joining costs a small reduction: ours as it is called,
+// beside the same on the calling thread only, OpenMP, TBB and a pool that spins before it sleeps. No limit of the
+// machine's: these arrays are in the caches.
 #include <atomic>
 #include <functional>
 #include <thread>

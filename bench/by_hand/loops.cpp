@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of loops.hpp in packs of one width, compiled once with REGROUP_BENCH_SET=v3 (AVX2) and once with v4 (AVX-512).
+// The loops of loops.hpp in packs of one width, compiled once for AVX2 (32 bytes) and once for AVX-512 (64 bytes).
 // What is left to right is folded by a tree of neighbours: the even places combine with the odd ones.
 #include "loops.hpp"
 
@@ -154,8 +154,8 @@ Pack odd(const Pack& a, const Pack& b) {
   return every_second(a, b, 1, std::make_index_sequence<bytes / sizeof(a[0])>{});
 }
 
-/// The states of `2^Level` neighbours in each lane, in order, by the tree of neighbours. Algebra has `packs` (a tuple of
-/// Members packs), load(p) -> packs of consecutive elements, combine(packs, packs), and the scalar `state`.
+/// The states of `2^Level` neighbours in each lane, in order, by the tree of neighbours. An algebra has `packs` (one a
+/// member), load(p) -> packs of consecutive elements, combine(packs, packs), and the scalar `state`.
 template <class A, int Level, class X>
 typename A::packs tree(const X* p) {
   if constexpr (Level == 0) {

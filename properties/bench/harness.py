@@ -18,6 +18,8 @@ sys.path.insert(0, str(ROOT / "bench"))
 import bench  # noqa: E402
 import bits  # noqa: E402
 import peers  # noqa: E402
+import processes  # noqa: E402
+import references  # noqa: E402
 import report  # noqa: E402
 import works  # noqa: E402
 from works import Work  # noqa: E402
@@ -52,7 +54,7 @@ class Names(unittest.TestCase):
         for work in works.ALL + [works.smaller(w) for w in works.ALL]:
             self.assertEqual(Work.named(work.name), work)
             self.assertGreater(works.amount(work)[0], 0)
-            self.assertIn(work.verb, bench.PROGRAMS)
+            self.assertIn(work.verb, processes.PROGRAMS)
 
     def test_shapes(self):
         self.assertEqual(Work.named("reduce/log_sum_exp/fp32/64M").rows, (1, 2**26))
@@ -90,11 +92,11 @@ class Numbers(unittest.TestCase):
 
     def test_errors(self):
         softmax, scan = Work.named("softmax/rows/fp32/1x2"), Work.named("scan/plus/fp32/2")
-        self.assertAlmostEqual(works.error(softmax, np.array([1.1, 10]), np.array([1.0, 10])), 0.1)
-        self.assertAlmostEqual(works.error(scan, np.array([1.1, 10]), np.array([1.0, 10])), 0.01)
-        self.assertEqual(works.error(softmax, np.array([0.0, 1]), np.array([0.0, 1])), 0)
-        self.assertEqual(works.error(softmax, np.array([np.nan, 1]), np.array([1.0, 1])), math.inf)
-        self.assertEqual(works.error(softmax, np.array([1.0]), np.array([1.0, 1])), math.inf)
+        self.assertAlmostEqual(references.error(softmax, np.array([1.1, 10]), np.array([1.0, 10])), 0.1)
+        self.assertAlmostEqual(references.error(scan, np.array([1.1, 10]), np.array([1.0, 10])), 0.01)
+        self.assertEqual(references.error(softmax, np.array([0.0, 1]), np.array([0.0, 1])), 0)
+        self.assertEqual(references.error(softmax, np.array([np.nan, 1]), np.array([1.0, 1])), math.inf)
+        self.assertEqual(references.error(softmax, np.array([1.0]), np.array([1.0, 1])), math.inf)
 
     def test_bits_that_change(self):
         a = np.array([1, 2, np.nan, 4], np.float32)
@@ -113,47 +115,49 @@ class References(unittest.TestCase):
             a, b = x * a, x * b + y
             each.append((a, b))
         np.testing.assert_allclose(
-            works.reduced(Work.named("reduce/affine/fp32/64"), maps.reshape(-1)), [a, b], rtol=1e-14
+            references.reduced(Work.named("reduce/affine/fp32/64"), maps.reshape(-1)), [a, b], rtol=1e-14
         )
         np.testing.assert_allclose(
-            works.scanned(Work.named("scan/affine/fp32/64"), maps.reshape(-1)), np.ravel(each), rtol=1e-14
+            references.scanned(Work.named("scan/affine/fp32/64"), maps.reshape(-1)), np.ravel(each), rtol=1e-14
         )
         costs = random.random((37, 4))
         best = np.array([[0, np.inf], [np.inf, 0]])
         for m in costs.reshape(-1, 2, 2):
             best = np.min(best[:, :, None] + m[None, :, :], axis=1)
         np.testing.assert_allclose(
-            works.reduced(Work.named("reduce/min_plus/fp64/37"), costs), best.reshape(-1), rtol=1e-14
+            references.reduced(Work.named("reduce/min_plus/fp64/37"), costs), best.reshape(-1), rtol=1e-14
         )
         run = np.array([1, 1, 0, 1, 1, 1, 0, 0, 1], np.uint8)
-        self.assertEqual(works.reduced(Work.named("reduce/longest_run/fp32/9"), run), [3])
+        self.assertEqual(references.reduced(Work.named("reduce/longest_run/fp32/9"), run), [3])
 
     def test_rows(self):
         x = np.array([[0, math.log(3)], [1000, 1000]], np.float32)
         self.assertTrue(
-            np.allclose(works.reference(Work.named("softmax/rows/fp32/2x2"), {"x": x}), [0.25, 0.75, 0.5, 0.5])
+            np.allclose(references.reference(Work.named("softmax/rows/fp32/2x2"), {"x": x}), [0.25, 0.75, 0.5, 0.5])
         )
         np.testing.assert_allclose(
-            works.reference(Work.named("logsumexp/rows/fp32/2x2"), {"x": x}),
+            references.reference(Work.named("logsumexp/rows/fp32/2x2"), {"x": x}),
             [math.log(4), 1000 + math.log(2)],
             rtol=1e-7,
         )
-        gradient = works.reference(Work.named("cross_entropy/rows/fp32/2x2"), {"x": x, "targets": np.array([0, 1])})
+        gradient = references.reference(
+            Work.named("cross_entropy/rows/fp32/2x2"), {"x": x, "targets": np.array([0, 1])}
+        )
         np.testing.assert_allclose(gradient, np.array([-0.75, 0.75, 0.5, -0.5]) / 2, rtol=1e-6)
-        columns = works.reference(Work.named("softmax/strided/fp32/2x2"), {"x": x.T.copy()})
+        columns = references.reference(Work.named("softmax/strided/fp32/2x2"), {"x": x.T.copy()})
         np.testing.assert_allclose(columns.reshape(2, 2).T.reshape(-1), [0.25, 0.75, 0.5, 0.5], rtol=1e-6)
 
     def test_attention(self):
         work = Work.named("attention/causal/fp32/h2_kv1_n3_d2")
-        given = works.inputs(work)
+        given = references.inputs(work)
         q, k, v = (given[n].astype(np.float64).reshape(h, 3, 2) for n, h in (("q", 2), ("k", 1), ("v", 1)))
         expected = []
         for h in range(2):
             for i in range(3):
                 w = np.exp(k[0, : i + 1] @ q[h, i] / math.sqrt(2))
                 expected.append((w / w.sum()) @ v[0, : i + 1])
-        np.testing.assert_allclose(works.reference(work, given), np.ravel(expected), rtol=1e-12)
-        self.assertEqual(works.sampled(work, np.arange(12)).tolist(), list(range(12)))
+        np.testing.assert_allclose(references.reference(work, given), np.ravel(expected), rtol=1e-12)
+        self.assertEqual(references.sampled(work, np.arange(12)).tolist(), list(range(12)))
 
 
 class Limits(unittest.TestCase):
@@ -265,17 +269,17 @@ class Peers(unittest.TestCase):
         ):
             work = Work.named(name)
             with tempfile.TemporaryDirectory() as folder:
-                given = works.inputs(work)
+                given = references.inputs(work)
                 for key, array in given.items():
                     array.tofile(pathlib.Path(folder) / key)
-                worker = bench.Worker("NumPy", 1, folder)
+                worker = processes.Worker("NumPy", 1, folder)
                 worker.start()
                 try:
                     self.assertIsNone(worker.cannot)
                     self.assertTrue(worker.ask(prepare=name, keep=True).get("ready"), name)
                     self.assertGreater(worker.ask(time=0.001)["seconds"], 0)
                     result = np.load(pathlib.Path(folder) / "result of NumPy.npy")
-                    self.assertLess(works.error(work, result, works.reference(work, given)), 1e-4, name)
+                    self.assertLess(references.error(work, result, references.reference(work, given)), 1e-4, name)
                     self.assertIn("cannot", worker.ask(prepare="attention/full/fp32/h1_n8_d8"))
                 finally:
                     worker.end()
