@@ -1,146 +1,160 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention beside a plain blocked loop and beside the attention that materialises the matrix, in one run: GFLOP/s (causal
-// counts half), and bytes of keys and values a second for decoding.
-#include <benchmark/benchmark.h>
-
-#include <algorithm>
+// attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads)
+// beside tiles on OpenBLAS's products, for fp32. Limits: the multipliers' peaks from registers, 2^30 operations; for
+// decode, reading the keys and the values once. Nobody is asked for the logsumexp.
 #include <cmath>
 #include <limits>
-#include <random>
-#include <vector>
 
+#include "copies.hpp"
 #include "regroup/algorithms/attention.hpp"
-#include "regroup/algorithms/attention_baseline.hpp"
-#include "regroup/host/par.hpp"
-#include "regroup/host/seq.hpp"
 
+#ifdef REGROUP_HAS_OPENBLAS
+#include <cblas.h>
+extern "C" void openblas_set_num_threads(int);
+#endif
+
+namespace bench {
 namespace {
 
-using regroup::index;
-using tensor = regroup::view<float>;
-using const_tensor = regroup::view<const float>;
-
-struct inputs {
-  std::vector<float> q, k, v, out;
-  tensor q_view, k_view, v_view, out_view;
-
-  inputs(index heads, index queries, index keys, index d) {
-    std::mt19937 random(1);
-    std::normal_distribution<float> normal;
-    const auto fill = [&](std::vector<float>& x, index n) {
-      x.resize(static_cast<std::size_t>(heads * n * d));
-      for (float& y : x) y = normal(random);
-      return tensor(x.data(), {heads, n, d});
-    };
-    q_view = fill(q, queries);
-    k_view = fill(k, keys);
-    v_view = fill(v, keys);
-    out_view = fill(out, queries);
-  }
+struct problem {
+  index heads, key_heads, queries, keys, d;
+  bool causal;
 };
 
-/// What one writes first: 32 queries by 64 keys, online softmax, plain loops with std::exp.
-void plain_blocked(const inputs& in, bool causal) {
-  const index heads = in.q_view.extent(0), n = in.q_view.extent(1), keys = in.k_view.extent(1), d = in.q_view.extent(2);
-  const float scale = 1 / std::sqrt(static_cast<float>(d));
-  constexpr index rows = 32, columns = 64;
-  std::vector<float> s(rows * columns), o(static_cast<std::size_t>(rows * d)), m(rows), l(rows);
-  for (index h = 0; h < heads; ++h) {
-    for (index first = 0; first < n; first += rows) {
-      std::fill(o.begin(), o.end(), 0.0f);
-      std::fill(m.begin(), m.end(), -std::numeric_limits<float>::infinity());
-      std::fill(l.begin(), l.end(), 0.0f);
-      const index limit = causal ? std::min(keys, first + rows + keys - n) : keys;
-      for (index tile = 0; tile < limit; tile += columns) {
-        for (index i = 0; i < rows; ++i) {
-          const float* const q = &in.q_view(h, first + i, 0);
-          float* const row = s.data() + i * columns;
-          for (index j = 0; j < columns; ++j) {
-            const float* const k = &in.k_view(h, tile + j, 0);
-            float sum = 0;
-            for (index c = 0; c < d; ++c) sum += q[c] * k[c];
-            row[j] = causal && tile + j > first + i + keys - n ? -std::numeric_limits<float>::infinity() : sum * scale;
-          }
-          float highest = m[static_cast<std::size_t>(i)];
-          for (index j = 0; j < columns; ++j) highest = std::max(highest, row[j]);
-          const float factor = std::exp(m[static_cast<std::size_t>(i)] - highest);
-          m[static_cast<std::size_t>(i)] = highest;
-          float* const to = o.data() + i * d;
-          float total = l[static_cast<std::size_t>(i)] * factor;
-          for (index c = 0; c < d; ++c) to[c] *= factor;
-          for (index j = 0; j < columns; ++j) {
-            const float w = std::exp(row[j] - highest);
-            total += w;
-            const float* const v = &in.v_view(h, tile + j, 0);
-            for (index c = 0; c < d; ++c) to[c] += w * v[c];
-          }
-          l[static_cast<std::size_t>(i)] = total;
-        }
+#ifdef REGROUP_HAS_OPENBLAS
+/// What one builds on a good sgemm: 256 queries by 512 keys at a time, online softmax between the two products, the
+/// causal edge left out tile by tile. One thread's tiles; heads and blocks of queries go to threads.
+class tiled {
+ public:
+  explicit tiled(index d) : scores_(queries * keys), d_(d), m_(queries), l_(queries) {}
+  void operator()(const float* q, const float* k, const float* v, float* out, index first, const problem& p) {
+    const index n = std::min(queries, p.queries - first), shift = p.keys - p.queries;
+    const float scale = 1 / std::sqrt(static_cast<float>(d_));
+    std::fill(m_.begin(), m_.end(), -std::numeric_limits<float>::infinity());
+    std::fill(l_.begin(), l_.end(), 0.0f);
+    std::fill(out, out + n * d_, 0.0f);
+    const index limit = p.causal ? std::min(p.keys, first + n + shift) : p.keys;
+    for (index tile = 0; tile < limit; tile += keys) {
+      const index wide = std::min(keys, limit - tile);
+      product(CblasTrans, n, wide, d_, scale, q, d_, k + tile * d_, d_, 0, scores_.data(), keys);
+      for (index i = 0; i < n; ++i) {
+        weigh(i, p.causal ? std::min(wide, first + i + shift + 1 - tile) : wide, wide, out + i * d_);
       }
-      for (index i = 0; i < rows; ++i) {
-        for (index c = 0; c < d; ++c) {
-          in.out_view(h, first + i, c) = o[static_cast<std::size_t>(i * d + c)] / l[static_cast<std::size_t>(i)];
-        }
+      product(CblasNoTrans, n, d_, wide, 1, scores_.data(), keys, v + tile * d_, d_, 1, out, d_);
+    }
+    for (index i = 0; i < n; ++i) {
+      for (index c = 0; c < d_; ++c) out[i * d_ + c] /= l_[static_cast<std::size_t>(i)];
+    }
+  }
+  static constexpr index queries = 256, keys = 512;
+
+ private:
+  void weigh(index i, index seen, index wide, float* o) {
+    float* const s = scores_.data() + i * keys;
+    auto &m = m_[static_cast<std::size_t>(i)], &l = l_[static_cast<std::size_t>(i)];
+    regroup::host::dispatch([&] {
+      float top = m;
+      for (index j = 0; j < seen; ++j) top = s[j] > top ? s[j] : top;
+      const float rescale = regroup::math::exp(m - top);
+      float sum[16] = {};
+      index j = 0;
+      for (; j + 16 <= seen; j += 16) {
+        for (index c = 0; c < 16; ++c) sum[c] += s[j + c] = regroup::math::exp(s[j + c] - top);
       }
+      for (; j < seen; ++j) sum[0] += s[j] = regroup::math::exp(s[j] - top);
+      for (j = std::max<index>(seen, 0); j < wide; ++j) s[j] = 0;
+      float total = 0;
+      for (const float part : sum) total += part;
+      l = l * rescale + total;
+      m = top;
+      for (index c = 0; c < d_; ++c) o[c] *= rescale;
+    });
+  }
+  static void product(CBLAS_TRANSPOSE b_as, index rows, index columns, index depth, float alpha, const float* a,
+                      index lda, const float* b, index ldb, float beta, float* c, index ldc) {
+    const auto i = [](index n) { return static_cast<blasint>(n); };
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, b_as, i(rows), i(columns), i(depth), alpha, a, i(lda), b, i(ldb), beta, c,
+                i(ldc));
+  }
+
+  std::vector<float> scores_;
+  index d_;
+  std::vector<float> m_, l_;
+};
+
+void add_openblas(program& p, const problem& s, const array<float>& q, const array<float>& k, const array<float>& v) {
+  openblas_set_num_threads(1);
+  const array<float> out(static_cast<std::size_t>(q.size()));
+  p.add(
+      "tiles on OpenBLAS",
+      [=, threads = p.threads] {
+        const index blocks = (s.queries + tiled::queries - 1) / tiled::queries;
+#pragma omp parallel num_threads(threads)
+        {
+          tiled by_tiles(s.d);
+#pragma omp for schedule(dynamic) collapse(2)
+          for (index h = 0; h < s.heads; ++h) {
+            for (index b = 0; b < blocks; ++b) {
+              const index first = (blocks - 1 - b) * tiled::queries, at = h * s.key_heads / s.heads * s.keys * s.d;
+              const index query = (h * s.queries + first) * s.d;
+              by_tiles(q.data() + query, k.data() + at, v.data() + at, out.data() + query, first, s);
+            }
+          }
+        }
+      },
+      [=] { return out; });
+}
+#endif
+
+template <class T>
+void contend(program& p) {
+  const bool decoding = p.work.verb == "decode";
+  const index heads = p.work.extent("h", 8), keys = p.work.extent("n", 1024);
+  const problem s{heads, p.work.extent("kv", heads), p.work.extent("q", decoding ? 1 : keys),
+                  keys,  p.work.extent("d", 64),     p.work.what == "causal"};
+  const auto q = p.input<T>("q"), k = p.input<T>("k"), v = p.input<T>("v");
+  const array<T> out(static_cast<std::size_t>(q.size()));
+  const regroup::view<const T> query(q.data(), {s.heads, s.queries, s.d});
+  const auto source = regroup::dense(regroup::view<const T>(k.data(), {s.key_heads, s.keys, s.d}),
+                                     regroup::view<const T>(v.data(), {s.key_heads, s.keys, s.d}));
+  const regroup::view<T> to(out.data(), {s.heads, s.queries, s.d});
+  const auto mask = s.causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
+  p.with_executor([&](const auto& ex) {
+    const auto add = [&](const std::string& who, index parts) {
+      p.add(
+          who,
+          [=, keep = std::tuple(q, k, v)] {
+            regroup::attention(ex, query, source, to, {.mask = mask, .split = parts});
+          },
+          [=] { return out; });
+    };
+    add("ours", 1);
+    if (decoding) add("ours, keys split in 2", 2);
+  });
+#ifdef REGROUP_HAS_OPENBLAS
+  if constexpr (std::same_as<T, float>) add_openblas(p, s, q, k, v);
+#endif
+  if (decoding) {
+    const array<char> both(static_cast<std::size_t>(k.size() + v.size()) * sizeof(T));
+    std::memset(both.data(), 0, static_cast<std::size_t>(both.size()));
+    add_read_limit(p, both);
+  } else {
+    const auto peak = [&](const std::string& name, float (*run)()) {
+      p.add_limit(name, [=, threads = p.threads] {
+        in_pieces(threads, threads, [&](index, index) { benchmark::DoNotOptimize(run()); });
+      });
+    };
+    peak("fma_fp32", loops().fma_fp32);
+    for (const auto* m = multipliers(); m->name != nullptr; ++m) {
+      if (std::string(m->name).ends_with(p.work.type)) peak(m->name, m->run);
     }
   }
 }
 
-template <class Body>
-void prefill(benchmark::State& state, const Body& body) {
-  const index n = state.range(0), d = state.range(1);
-  const bool causal = state.range(2) != 0;
-  const inputs in(8, n, n, d);
-  const auto mask = causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
-  for (auto _ : state) body(in, mask, causal);
-  const double flops = 4.0 * 8 * static_cast<double>(n * n * d) / (causal ? 2 : 1);
-  state.counters["GFLOP/s"] = benchmark::Counter(flops / 1e9, benchmark::Counter::kIsIterationInvariantRate);
-}
-
-void ours_1_thread(benchmark::State& state) {
-  prefill(state, [](const inputs& in, const regroup::attention_mask& mask, bool) {
-    regroup::attention(regroup::seq, in.q_view, regroup::dense(in.k_view, in.v_view), in.out_view, {.mask = mask});
-  });
-}
-void ours_all_threads(benchmark::State& state) {
-  prefill(state, [](const inputs& in, const regroup::attention_mask& mask, bool) {
-    regroup::attention(regroup::par, in.q_view, regroup::dense(in.k_view, in.v_view), in.out_view, {.mask = mask});
-  });
-}
-void plain_blocked_loop_1_thread(benchmark::State& state) {
-  prefill(state, [](const inputs& in, const regroup::attention_mask&, bool causal) { plain_blocked(in, causal); });
-}
-void materialised_1_thread(benchmark::State& state) {
-  prefill(state, [](const inputs& in, const regroup::attention_mask& mask, bool) {
-    regroup::materialised_attention(regroup::seq, in.q_view, regroup::dense(in.k_view, in.v_view), in.out_view,
-                                    {.mask = mask});
-  });
-}
-void shapes(benchmark::internal::Benchmark* b) {
-  b->ArgNames({"N", "d", "causal"})->Unit(benchmark::kMillisecond)->MeasureProcessCPUTime();
-  for (const index causal : {0, 1}) {
-    b->Args({1024, 64, causal})->Args({4096, 64, causal});
-  }
-  b->Args({1024, 128, 0});
-}
-BENCHMARK(ours_1_thread)->Apply(shapes);
-BENCHMARK(plain_blocked_loop_1_thread)->Apply(shapes);
-BENCHMARK(materialised_1_thread)->Apply(shapes);
-BENCHMARK(ours_all_threads)->Apply(shapes)->UseRealTime();
-
-/// One query, `group` query heads a key head: bytes of K and V a second.
-void decode(benchmark::State& state) {
-  const index key_heads = 8, keys = 8192, d = 128, group = state.range(0);
-  inputs in(key_heads * group, 1, keys, d);
-  const const_tensor k(in.k.data(), {key_heads, keys, d});
-  const const_tensor v(in.v.data(), {key_heads, keys, d});
-  for (auto _ : state) {
-    regroup::attention(regroup::seq, in.q_view, regroup::dense(k, v), in.out_view);
-  }
-  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * key_heads * keys * d * 8);
-}
-BENCHMARK(decode)->ArgName("group")->Arg(1)->Arg(4)->Unit(benchmark::kMillisecond);
-
 }  // namespace
+}  // namespace bench
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  return bench::main_of(
+      argc, argv, [](bench::program& p) { bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); }); });
+}

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the figures are of: the processor, its limits, and the versions of everybody."""
+
+import json
+import os
+import pathlib
+import platform
+import re
+import shutil
+import subprocess
+import time
+
+import numpy as np
+
+import peers
+import works
+from processes import BUILD, HERE, run_program
+
+
+def description():
+    """What the figures are of: the processor, its caches and the versions of everything."""
+    text = pathlib.Path("/proc/cpuinfo").read_text()
+    found = lambda key: next((m[1].strip() for m in [re.search(rf"^{key}\s*:(.*)$", text, re.M)] if m), "unknown")
+    flags = found("flags").split()
+    wanted = ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16")
+    compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
+    head = subprocess.run(
+        ["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+    )
+    return {
+        "processor": found("model name"),
+        "family": found("cpu family"),
+        "model": found("model"),
+        "cores": len(os.sched_getaffinity(0)),
+        "instruction_sets": [f for f in wanted if f in flags],
+        "system": f"{platform.system()} {platform.release()}",
+        "compiler": compiler,
+        "commit": head.stdout.strip(),
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def versions():
+    """Peer -> version, of Python's; the reason where one is not there."""
+    from importlib import metadata
+
+    found = {"Python": platform.python_version()}
+    for peer in peers.ALL.values():
+        try:
+            found[peer.package] = metadata.version(peer.package)
+        except metadata.PackageNotFoundError:
+            found[peer.package] = "not installed"
+    absences = BUILD.parent / "bench" / "absent.json"
+    if absences.exists():
+        found |= {name: f"cannot be had: {why}" for name, why in json.loads(absences.read_text()).items()}
+    for package in ("libtbb-dev", "libthrust-dev", "libeigen3-dev", "libopenblas-dev", "libdnnl-dev", "libxnnpack-dev"):
+        if shutil.which("dpkg-query"):
+            shown = subprocess.run(
+                ["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False
+            )
+            found[package] = shown.stdout or "not installed"
+    return found
+
+
+def limits(threads_list, directory, seconds, quick):
+    """name -> {threads: figure}: the machine on its own, before anybody else runs."""
+    work = works.Work("limit", "machine", "fp32", "4M" if quick else "64M")
+    np.zeros(works.count(work.shape), np.float32).tofile(pathlib.Path(directory) / "x")
+    found = {}
+    for threads in threads_list:
+        for who, t in run_program("limits", work, threads, directory, seconds, keep=False).items():
+            name = who.removeprefix("limit ")
+            size = works.count(work.shape) * 4 * (2 if name.startswith("copy") else 1)
+            moved = name == "read" or name.startswith("copy")
+            figure = size / t / 1e9 if moved else threads * 2**30 / t / 1e9
+            found.setdefault(name + (", GB/s" if moved else ", GFLOP/s"), {})[str(threads)] = figure
+    (pathlib.Path(directory) / "x").unlink()
+    return found

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch, eager and compiled."""
+
+import numpy as np
+
+from peer import Cannot, Peer
+
+
+class Torch(Peer):
+    name, package = "PyTorch", "torch"
+
+    def __init__(self, threads, directory):
+        super().__init__(threads, directory)
+        import torch
+
+        torch.set_num_threads(threads)
+        torch.set_grad_enabled(False)
+        self.torch = torch
+
+    def tensor(self, work, name="x", *shape):
+        raw = self.torch.from_numpy(self.given(work, name, *shape))
+        return raw.view(self.torch.bfloat16) if work.type == "bf16" and name != "targets" else raw
+
+    def array(self, y):
+        return (y.float() if y.dtype in (self.torch.bfloat16, self.torch.float16) else y).numpy()
+
+    def into(self, f, x, y):
+        return lambda: f(x, out=y), lambda: self.array(y)
+
+    def softmax(self, work, f=None):
+        x = self.tensor(work)
+        if work.what == "strided":
+            x = x.reshape(x.shape[::-1]).T
+        y = x if work.what == "in_place" else self.torch.empty_like(x)
+        f = f or self.torch.softmax
+        return lambda: f(x, 1, out=y), lambda: self.array(y.T if work.what == "strided" else y)
+
+    def log_softmax(self, work):
+        return self.softmax(work, self.torch.log_softmax)
+
+    def logsumexp(self, work):
+        x = self.tensor(work)
+        y = self.torch.empty(work.rows[0], dtype=x.dtype)
+        return lambda: self.torch.logsumexp(x, 1, out=y), lambda: self.array(y)
+
+    def reduce(self, work):
+        if work.what == "log_sum_exp":
+            return self.logsumexp(work)
+        t, x = self.torch, self.tensor(work)[0]
+        f = {
+            "moments": lambda: t.var_mean(x, correction=0)[::-1],
+            "minmax": lambda: t.aminmax(x),
+            "argmax": lambda: t.max(x, 0),
+            "plus": lambda: [x.sum()],
+        }[work.what]
+        return f, lambda: np.array([float(y) for y in f()])
+
+    def cross_entropy(self, work):
+        x, target = self.tensor(work).requires_grad_(), self.tensor(work, "targets", -1)
+
+        def call():
+            x.grad = None
+            with self.torch.enable_grad():
+                self.torch.nn.functional.cross_entropy(x, target).backward()
+
+        return call, lambda: self.array(x.grad)
+
+    def scan(self, work):
+        x = self.tensor(work)[0]
+        f = {"plus": self.torch.cumsum, "log_sum_exp": self.torch.logcumsumexp}[work.what]
+        y = self.torch.empty_like(x)
+        return lambda: f(x, 0, out=y), lambda: self.array(y)
+
+    def reduce_segments(self, work):
+        x, offsets = self.tensor(work)[0], self.torch.from_numpy(np.fromfile(self.directory / "offsets", np.int64))
+        y = [None]
+
+        def call():
+            y[0] = self.torch.segment_reduce(x, "sum", offsets=offsets)
+
+        return call, lambda: self.array(y[0])
+
+    def attention(self, work):
+        h, kv, q, n, d = work.attention
+        if work.what == "causal" and q != n:
+            raise Cannot("its causal mask is aligned top left")
+        query, key, value = (
+            self.tensor(work, name, 1, heads, rows, d)
+            for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
+        )
+        y = [None]
+
+        def call():
+            y[0] = self.torch.nn.functional.scaled_dot_product_attention(
+                query, key, value, is_causal=work.what == "causal", enable_gqa=kv != h
+            )
+
+        return call, lambda: self.array(y[0])
+
+    def note(self, work):
+        return "loss and gradient by autograd, its output allocated each call" if work.verb == "cross_entropy" else None
+
+
+class TorchCompiled(Torch):
+    name = "PyTorch compiled"
+
+    def compiled(self, work, f, *given):
+        self.contiguous(work)
+        compiled, y = self.torch.compile(f, dynamic=False), [None]
+
+        def call():
+            y[0] = compiled(*given)
+
+        call()
+        return call, lambda: self.array(y[0])
+
+    def softmax(self, work):
+        return self.compiled(work, lambda x: self.torch.softmax(x, 1), self.tensor(work))
+
+    def log_softmax(self, work):
+        return self.compiled(work, lambda x: self.torch.log_softmax(x, 1), self.tensor(work))
+
+    def logsumexp(self, work):
+        return self.compiled(work, lambda x: self.torch.logsumexp(x, 1), self.tensor(work))
+
+    def reduce(self, work):
+        if work.what != "log_sum_exp":
+            raise Cannot("asked for log_sum_exp only")
+        f = self.torch.compile(lambda x: self.torch.logsumexp(x, 0), dynamic=False)
+        x, y = self.tensor(work)[0], [None]
+
+        def call():
+            y[0] = f(x)
+
+        return call, lambda: self.array(y[0])
+
+    def no(self, work):
+        raise Cannot("asked for softmax, log_softmax and logsumexp only")
+
+    scan = reduce_segments = attention = cross_entropy = no
+
+    def note(self, work):
+        return "its output allocated each call"

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The processes of a run: the C++ programs, the peers in Python, and whoever else uses the machine."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import works
+
+HERE = pathlib.Path(__file__).resolve().parent
+BUILD = HERE.parent / "build" / "release"
+PROGRAMS = {
+    "reduce": ("reduce", "reduce_native"),
+    "scan": ("scan",),
+    "reduce_segments": ("scan",),
+    "attention": ("attention",),
+    "decode": ("attention",),
+    "threads": ("threads",),
+    "softmax": ("rows",),
+    "log_softmax": ("rows",),
+    "logsumexp": ("rows",),
+    "cross_entropy": ("rows",),
+    "limit": ("limits",),
+}
+
+
+class Busy:
+    """The share of the machine that other programs use, looked at while ours stand still."""
+
+    @staticmethod
+    def ticks():
+        fields = [int(f) for f in pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]]
+        idle = fields[3] + fields[4]
+        return sum(fields[:8]) - idle, sum(fields[:8])  # steal counts as used
+
+    def __init__(self):
+        self.shares = []
+
+    def look(self, seconds=0.15):
+        used, all = self.ticks()
+        time.sleep(seconds)
+        used_then, all_then = self.ticks()
+        self.shares.append((used_then - used) / max(all_then - all, 1))
+
+
+def environment(threads):
+    """One number of threads for everybody's pools, and no choice of kernels left over from the caller's settings."""
+    settings = {k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "OMP_", "MKL_"))}
+    settings |= {
+        "OMP_NUM_THREADS": str(threads),
+        "OPENBLAS_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "CUDA_VISIBLE_DEVICES": "",
+        "TORCHINDUCTOR_CACHE_DIR": str(BUILD.parent / "bench" / "torch"),
+        "ONEDNN_DEFAULT_FPMATH_MODE": "STRICT",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    return settings
+
+
+def pinned(threads):
+    """Where fewer threads than cores are asked for, the process gets no more cores."""
+    cores = sorted(os.sched_getaffinity(0))
+    return lambda: os.sched_setaffinity(0, set(cores[:threads])) if threads < len(cores) else None
+
+
+class Worker:
+    """A peer in its process, stopped except while it answers."""
+
+    def __init__(self, name, threads, directory):
+        self.name = name
+        self.process = subprocess.Popen(
+            [sys.executable, HERE / "peers.py", name, str(threads), directory],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment(threads),
+            preexec_fn=pinned(threads),
+        )
+
+    def start(self):
+        """Waits until it has imported its library."""
+        self.cannot = self.answer().get("cannot")
+
+    def answer(self):
+        line = self.process.stdout.readline()
+        self.process.send_signal(signal.SIGSTOP)
+        return json.loads(line) if line else {"cannot": "its process ended"}
+
+    def ask(self, **command):
+        try:
+            self.process.send_signal(signal.SIGCONT)
+            self.process.stdin.write(json.dumps(command) + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            return {"cannot": "its process ended"}
+        return self.answer()
+
+    def end(self):
+        self.process.kill()
+        self.process.communicate()
+
+
+def run_program(program, work, threads, directory, seconds, keep):
+    """Everybody in one C++ program: {who: seconds a call}, and with `keep` their results beside the inputs. Raises
+    NoSuchWork with the program's own sentence, RuntimeError where it crashed."""
+    binary = BUILD / "bin" / f"bench_{program}"
+    done = subprocess.run(
+        [binary, work.name, str(threads), directory]
+        + ["--keep"] * keep
+        + [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true", "--benchmark_format=json"],
+        capture_output=True,
+        text=True,
+        env=environment(threads),
+        preexec_fn=pinned(threads),
+        check=False,
+    )
+    said = done.stderr.strip().splitlines()
+    if done.returncode == 2 and said:
+        raise works.NoSuchWork(said[-1].removeprefix(f"{binary}: "))
+    if done.returncode != 0:
+        raise RuntimeError(f"bench_{program} ended with {done.returncode}")
+    suffix = ", -march=native" if program.endswith("_native") else ""
+    if suffix:  # the same loops by hand, once more
+        for path in pathlib.Path(directory).glob("result of *"):
+            if not path.name.endswith((suffix, ".npy")):
+                path.rename(f"{path}{suffix}")
+    found = {b["name"].removesuffix("/real_time"): b["real_time"] / 1e9 for b in json.loads(done.stdout)["benchmarks"]}
+    return {who + suffix: t for who, t in found.items() if not (suffix and who.startswith(("by hand", "limit ")))}

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""From samples to records, the table and the picture.
+
+Samples of one work on so many threads are {who: [figure, ...]}, one figure a round, higher is better. Ours is `ours`;
+other ways of ours (a split, another operator in our loop) and the loops by hand stand apart from the peers.
+"""
+
+import math
+import statistics
+from xml.sax.saxutils import escape
+
+FIELDS = (
+    "work",
+    "threads",
+    "ours",
+    "unit",
+    "limit",
+    "limit_name",
+    "fraction_of_limit",
+    "peers",
+    "best_peer",
+    "ratio_to_best_peer",
+    "also",
+    "error",
+    "peer_errors",
+    "spread",
+    "notes",
+    "absent",
+    "busy",
+)
+WRONG = 0.05  # a peer whose worst relative error is larger is shown, and not ranked
+SHOWN = 16  # contenders a work on the terminal
+NOISY = 0.15  # a spread beyond which a figure is marked
+
+
+def is_peer(who):
+    return not (who.startswith("our") or who.startswith("by hand"))
+
+
+def spread(figures):
+    """(largest - smallest) over the median: 0 for one round."""
+    return (max(figures) - min(figures)) / statistics.median(figures)
+
+
+def record(work, threads, unit, samples, limits, errors, notes, absent, busy):
+    """One record; `limits` is [(name, figure), ...], one a round, `busy` the share of the machine others used."""
+    medians = {who: statistics.median(figures) for who, figures in samples.items()}
+    ours = medians.get("ours")
+    peers = {who: figure for who, figure in medians.items() if is_peer(who)}
+    notes = dict(notes)
+    for who in peers:
+        if errors.get(who, 0) > WRONG:
+            notes[who] = "; ".join(filter(None, [notes.get(who), f"wrong by {errors[who]:.0%}, not ranked"]))
+    ranked = {who: figure for who, figure in peers.items() if errors.get(who, 0) <= WRONG}
+    best = max(ranked, key=ranked.get, default=None)
+    limit = statistics.median(figure for _, figure in limits) if limits else None
+    return {
+        "work": work,
+        "threads": threads,
+        "ours": ours,
+        "unit": unit,
+        "limit": limit,
+        "limit_name": limits[0][0] if limits else None,
+        "fraction_of_limit": ours / limit if ours and limit else None,
+        "peers": peers,
+        "best_peer": best,
+        "ratio_to_best_peer": ours / ranked[best] if ours and best else None,
+        "also": {who: figure for who, figure in medians.items() if who != "ours" and not is_peer(who)},
+        "error": errors.get("ours"),
+        "peer_errors": {who: e for who, e in errors.items() if who != "ours" and who in medians},
+        "spread": {who: spread(figures) for who, figures in samples.items()},
+        "notes": notes,
+        "absent": absent,
+        "busy": busy,
+    }
+
+
+def figure(x, form="{:.3g}"):
+    return "-" if x is None else form.format(x)
+
+
+def lines_of(r):
+    """A record as text: ours, then everybody in order of speed."""
+    noisy = r["spread"].get("ours", 0) > NOISY
+    head = f"{r['work']}, {r['threads']} thread{'s' if r['threads'] > 1 else ''}"
+    limit = (
+        "no limit"
+        if r["limit"] is None
+        else f"{r['fraction_of_limit'] or math.nan:.2f} of {r['limit_name']}, {r['limit']:.4g}"
+    )
+    yield (
+        f"{head:52} ours {figure(r['ours'], '{:.4g}')} {r['unit']} +-{r['spread'].get('ours', 0) / 2:.0%}"
+        f"{' NOISY' if noisy else ''}, {limit}; error {figure(r['error'], '{:.1e}')}"
+    )
+    everybody = [(f, who) for who, f in {**r["peers"], **r["also"]}.items()]
+    for f, who in sorted(everybody, reverse=True)[:SHOWN]:
+        ratio = f"{r['ours'] / f:7.2f}x" if r["ours"] else "       -"
+        note = f"   ({r['notes'][who]})" if who in r["notes"] else ""
+        yield (
+            f"  {ratio} {f:10.4g}  {who:36} error {figure(r['peer_errors'].get(who), '{:.1e}')}"
+            f"  +-{r['spread'].get(who, 0) / 2:.0%}{note}"
+        )
+    if len(everybody) > SHOWN:
+        yield f"         and {len(everybody) - SHOWN} slower ones, in --json"
+    for who, why in r["absent"].items():
+        yield f"         -          -  {who:36} {why}"
+    if r["busy"] and r["busy"] > 0.05:
+        yield f"  BUSY: other programs used {r['busy']:.0%} of the machine meanwhile"
+
+
+def markdown(records):
+    """The table of bench/results: one row a work and number of threads."""
+    yield "| work | threads | ours | of the limit | beside the best peer | error | by hand |"
+    yield "|---|---|---|---|---|---|---|"
+    for r in records:
+        best = "" if r["best_peer"] is None else f"{r['ratio_to_best_peer']:.2f}x {r['best_peer']}"
+        limit = (
+            ""
+            if r["fraction_of_limit"] is None
+            else f"{r['fraction_of_limit']:.2f} of {r['limit']:.4g} ({r['limit_name']})"
+        )
+        hand = r["also"].get("by hand")
+        by_hand = "" if not hand or not r["ours"] else f"{r['ours'] / hand:.2f}x"
+        mark = " (noisy)" if r["spread"].get("ours", 0) > NOISY or (r["busy"] or 0) > 0.05 else ""
+        yield (
+            f"| {r['work']} | {r['threads']} | {figure(r['ours'], '{:.4g}')} {r['unit']}{mark} | {limit} | {best} "
+            f"| {figure(r['error'], '{:.1e}')} | {by_hand} |"
+        )
+
+
+PALETTE = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c", "#ccb974", "#64b5cd")
+
+
+def plot(records, title):
+    """An SVG: a line a record, from 0 to the machine's limit; ours a bar, each peer a dot on it."""
+    shown = [r for r in records if r["ours"] and r["limit"]]
+    left, width, step, top = 330, 560, 22, 58
+    names = sorted({who for r in shown for who in r["peers"]})
+    # libraries as such get a colour each; operators in generic loops share one
+    families = list(dict.fromkeys(who.split(",")[0].split(" (")[0] for who in names))
+    colour = {family: PALETTE[i % len(PALETTE)] for i, family in enumerate(families)}
+    legend = math.ceil((len(families) + 1) / 6)
+    height = top + step * (len(shown) + 1) + 18 * legend + 20
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + width + 60}" height="{height}" '
+        f'font-family="sans-serif" font-size="12">'
+    )
+    yield f'<rect width="100%" height="100%" fill="white"/><text x="10" y="20" font-size="14">{escape(title)}</text>'
+    yield f'<text x="{left}" y="40" fill="#555">fraction of the machine\'s limit, measured in the same run</text>'
+    bottom = top + step * len(shown)
+    for tenth in range(0, 11, 2):
+        x = left + width * tenth / 10
+        yield f'<line x1="{x}" y1="{top - 6}" x2="{x}" y2="{bottom}" stroke="#ddd"/>'
+        yield f'<text x="{x}" y="{bottom + 14}" text-anchor="middle" fill="#555">{tenth / 10:g}</text>'
+    for i, r in enumerate(shown):
+        y = top + step * i
+        scaled = lambda f: left + width * min(f / r["limit"], 1.08)
+        yield f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(r["work"])}, {r["threads"]}T</text>'
+        yield (
+            f'<rect x="{left}" y="{y + 2}" width="{scaled(r["ours"]) - left:.1f}" height="{step - 8}" fill="#333">'
+            f'<title>ours: {r["ours"]:.4g} {r["unit"]}</title></rect>'
+        )
+        for who, f in r["peers"].items():
+            family = who.split(",")[0].split(" (")[0]
+            yield (
+                f'<circle cx="{scaled(f):.1f}" cy="{y + step / 2 - 2}" r="4.5" fill="{colour[family]}" stroke="white">'
+                f'<title>{escape(who)}: {f:.4g} {r["unit"]}</title></circle>'
+            )
+    for i, family in enumerate(["ours"] + families):
+        x, y = 10 + (i % 6) * 155, bottom + 36 + 18 * (i // 6)
+        fill = "#333" if family == "ours" else colour[family]
+        yield f'<circle cx="{x + 5}" cy="{y - 4}" r="5" fill="{fill}"/>'
+        yield f'<text x="{x + 15}" y="{y}">{escape(family)}</text>'
+    yield "</svg>"

@@ -1,0 +1,294 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The benchmark harness itself, without a benchmark: names, references, limits, records, tables and the picture."""
+
+import contextlib
+import io
+import json
+import math
+import pathlib
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+import bench  # noqa: E402
+import bits  # noqa: E402
+import peers  # noqa: E402
+import processes  # noqa: E402
+import references  # noqa: E402
+import report  # noqa: E402
+import works  # noqa: E402
+from works import Work  # noqa: E402
+
+
+def record(**changes):
+    """A record of made-up samples."""
+    given = dict(
+        work="softmax/rows/fp32/4096x1024",
+        threads=2,
+        unit="GB/s",
+        samples={
+            "ours": [30.0, 10.0, 20.0],
+            "slow": [4.0, 5.0, 6.0],
+            "fast": [12.0, 8.0, 10.0],
+            "wrong": [99.0],
+            "by hand": [25.0],
+            "our loop, textbook operator": [15.0],
+        },
+        limits=[("copy, plain", 24.0), ("copy, plain", 26.0), ("copy, non-temporal", 25.0)],
+        errors={"ours": 1e-7, "slow": 1e-3, "fast": 1e-6, "wrong": 0.3},
+        notes={"slow": "allocates"},
+        absent={"missing": "no bf16 here"},
+        busy=0.01,
+    )
+    return report.record(**{**given, **changes})
+
+
+class Names(unittest.TestCase):
+    def test_every_listed_work_is_named_once_and_has_an_amount_and_a_program(self):
+        self.assertEqual(len(works.ALL), len(set(works.ALL)))
+        for work in works.ALL + [works.smaller(w) for w in works.ALL]:
+            self.assertEqual(Work.named(work.name), work)
+            self.assertGreater(works.amount(work)[0], 0)
+            self.assertIn(work.verb, processes.PROGRAMS)
+
+    def test_shapes(self):
+        self.assertEqual(Work.named("reduce/log_sum_exp/fp32/64M").rows, (1, 2**26))
+        self.assertEqual(Work.named("softmax/rows/bf16/100x1000003").rows, (100, 1000003))
+        self.assertEqual(Work.named("decode/full/fp16/h32_kv8_n32768_d128").attention, (32, 8, 1, 32768, 128))
+        self.assertEqual(Work.named("decode/full/fp16/h32_kv8_n32K_d128_q5").attention, (32, 8, 5, 32768, 128))
+        self.assertEqual(Work.named("attention/causal/fp32/h8_n2000_d80").attention, (8, 8, 2000, 2000, 80))
+
+    def test_a_name_in_no_list_is_a_work_of_its_own(self):
+        self.assertEqual(works.chosen("softmax/rows/fp32/7x13"), [Work("softmax", "rows", "fp32", "7x13")])
+        self.assertEqual(works.chosen("no such thing"), [])
+        for wrong in ("softmax/rows/fp32", "softmax/rows/int8/7x13", "a b/c/fp32/7"):
+            with self.assertRaises(works.NoSuchWork):
+                Work.named(wrong)
+
+    def test_a_filter_that_finds_nothing_is_a_sentence_and_2(self):
+        for wrong in (
+            "nothing_is_called_this",
+            "softmax/rows/int8/7x13",
+            "(",
+        ):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(bench.main([wrong]), 2)
+            self.assertRegex(said.getvalue(), r"^bench: .+\n$")
+
+
+class Numbers(unittest.TestCase):
+    def test_bfloat16_rounds_to_nearest_even(self):
+        x = np.array([1.0, 1 + 2**-8, 1 + 3 * 2**-8, -2.5, 3.3895314e38], np.float32)
+        self.assertEqual(
+            works.widened(works.narrowed(x, "bf16"), "bf16").tolist(),
+            [1.0, 1.0, 1 + 2**-6, -2.5, float(np.float32(3.3895314e38))],
+        )
+
+    def test_errors(self):
+        softmax, scan = Work.named("softmax/rows/fp32/1x2"), Work.named("scan/plus/fp32/2")
+        self.assertAlmostEqual(references.error(softmax, np.array([1.1, 10]), np.array([1.0, 10])), 0.1)
+        self.assertAlmostEqual(references.error(scan, np.array([1.1, 10]), np.array([1.0, 10])), 0.01)
+        self.assertEqual(references.error(softmax, np.array([0.0, 1]), np.array([0.0, 1])), 0)
+        self.assertEqual(references.error(softmax, np.array([np.nan, 1]), np.array([1.0, 1])), math.inf)
+        self.assertEqual(references.error(softmax, np.array([1.0]), np.array([1.0, 1])), math.inf)
+
+    def test_bits_that_change(self):
+        a = np.array([1, 2, np.nan, 4], np.float32)
+        self.assertEqual(bits.changed(a, a, "fp32"), (0, 0))
+        b = np.array([np.nextafter(np.float32(1), np.float32(2)), 2, np.nan, -4], np.float32)
+        self.assertEqual(bits.changed(a, b, "fp32"), (0.5, 2 / 128))
+        self.assertEqual(bits.changed([1.0], [1.0078125], "bf16"), (1.0, 1 / 16))
+
+
+class References(unittest.TestCase):
+    def test_folds_and_scans_left_to_right(self):
+        random = np.random.default_rng(3)
+        maps = random.random((64, 2), np.float32)
+        a, b, each = 1.0, 0.0, []
+        for x, y in maps.astype(np.float64):
+            a, b = x * a, x * b + y
+            each.append((a, b))
+        np.testing.assert_allclose(
+            references.reduced(Work.named("reduce/affine/fp32/64"), maps.reshape(-1)), [a, b], rtol=1e-14
+        )
+        np.testing.assert_allclose(
+            references.scanned(Work.named("scan/affine/fp32/64"), maps.reshape(-1)), np.ravel(each), rtol=1e-14
+        )
+        costs = random.random((37, 4))
+        best = np.array([[0, np.inf], [np.inf, 0]])
+        for m in costs.reshape(-1, 2, 2):
+            best = np.min(best[:, :, None] + m[None, :, :], axis=1)
+        np.testing.assert_allclose(
+            references.reduced(Work.named("reduce/min_plus/fp64/37"), costs), best.reshape(-1), rtol=1e-14
+        )
+        run = np.array([1, 1, 0, 1, 1, 1, 0, 0, 1], np.uint8)
+        self.assertEqual(references.reduced(Work.named("reduce/longest_run/fp32/9"), run), [3])
+
+    def test_rows(self):
+        x = np.array([[0, math.log(3)], [1000, 1000]], np.float32)
+        self.assertTrue(
+            np.allclose(references.reference(Work.named("softmax/rows/fp32/2x2"), {"x": x}), [0.25, 0.75, 0.5, 0.5])
+        )
+        np.testing.assert_allclose(
+            references.reference(Work.named("logsumexp/rows/fp32/2x2"), {"x": x}),
+            [math.log(4), 1000 + math.log(2)],
+            rtol=1e-7,
+        )
+        gradient = references.reference(
+            Work.named("cross_entropy/rows/fp32/2x2"), {"x": x, "targets": np.array([0, 1])}
+        )
+        np.testing.assert_allclose(gradient, np.array([-0.75, 0.75, 0.5, -0.5]) / 2, rtol=1e-6)
+        columns = references.reference(Work.named("softmax/strided/fp32/2x2"), {"x": x.T.copy()})
+        np.testing.assert_allclose(columns.reshape(2, 2).T.reshape(-1), [0.25, 0.75, 0.5, 0.5], rtol=1e-6)
+
+    def test_attention(self):
+        work = Work.named("attention/causal/fp32/h2_kv1_n3_d2")
+        given = references.inputs(work)
+        q, k, v = (given[n].astype(np.float64).reshape(h, 3, 2) for n, h in (("q", 2), ("k", 1), ("v", 1)))
+        expected = []
+        for h in range(2):
+            for i in range(3):
+                w = np.exp(k[0, : i + 1] @ q[h, i] / math.sqrt(2))
+                expected.append((w / w.sum()) @ v[0, : i + 1])
+        np.testing.assert_allclose(references.reference(work, given), np.ravel(expected), rtol=1e-12)
+        self.assertEqual(references.sampled(work, np.arange(12)).tolist(), list(range(12)))
+
+
+class Limits(unittest.TestCase):
+    def test_the_fastest_copy_bounds_what_writes(self):
+        work = Work.named("softmax/rows/fp32/4096x1024")
+        size = 2 * 4 * 4096 * 1024
+        name, figure = works.limit(work, 1, {"read": 1e-3, "copy, plain": 4e-3, "copy, non-temporal": 2e-3})
+        self.assertEqual((name, figure), ("copy, non-temporal", size / 2e-3 / 1e9))
+
+    def test_long_rows_are_read_twice(self):
+        work = Work.named("softmax/rows/fp32/1x64M")
+        _, figure = works.limit(work, 1, {"read": 1e-3, "copy, plain": 4e-3})
+        self.assertAlmostEqual(figure, 2 * 4 * 2**26 / 5e-3 / 1e9)
+
+    def test_multipliers_are_a_rate(self):
+        work = Work.named("attention/full/bf16/h8_n4096_d64")
+        name, figure = works.limit(work, 2, {"fma_fp32": 0.02, "dot_bf16": 0.01})
+        self.assertEqual((name, figure), ("dot_bf16", 2 * 2**30 / 0.01 / 1e9))
+
+    def test_causal_counts_half(self):
+        full, causal = (works.amount(Work.named(f"attention/{w}/fp32/h8_n4096_d64"))[0] for w in ("full", "causal"))
+        self.assertEqual(full, 4 * 8 * 4096 * 4096 * 64)
+        self.assertEqual(causal, full / 2)
+        self.assertEqual(works.amount(Work.named("decode/full/bf16/h32_kv8_n32768_d128"))[0], 2 * 8 * 32768 * 128 * 2)
+
+
+class Records(unittest.TestCase):
+    def test_fields_and_ratios(self):
+        r = record()
+        self.assertEqual(tuple(r), report.FIELDS)
+        self.assertEqual((r["ours"], r["limit"], r["fraction_of_limit"]), (20, 25, 0.8))
+        self.assertEqual(r["peers"], {"slow": 5, "fast": 10, "wrong": 99})
+        self.assertEqual((r["best_peer"], r["ratio_to_best_peer"]), ("fast", 2))
+        self.assertEqual(r["also"], {"by hand": 25, "our loop, textbook operator": 15})
+        self.assertEqual(r["spread"]["ours"], 1)
+        self.assertIn("not ranked", r["notes"]["wrong"])
+        self.assertEqual((r["error"], r["absent"]), (1e-7, {"missing": "no bf16 here"}))
+        json.dumps(r, allow_nan=False)
+
+    def test_without_limit_and_without_peers(self):
+        r = record(samples={"ours": [3.0]}, limits=[], errors={"ours": 0.0}, notes={})
+        self.assertEqual((r["limit"], r["fraction_of_limit"], r["best_peer"], r["ratio_to_best_peer"]), (None,) * 4)
+        self.assertTrue(list(report.lines_of(r)))
+
+    def test_what_is_missing_wrong_or_noisy_is_said(self):
+        text = "\n".join(report.lines_of(record(busy=0.3)))
+        for said in ("NOISY", "missing", "no bf16 here", "wrong by 30%", "BUSY", "2.00x", "allocates"):
+            self.assertIn(said, text)
+        table = list(report.markdown([record()]))
+        self.assertEqual({line.count("|") for line in table}, {8})
+
+    def test_the_picture(self):
+        svg = xml.etree.ElementTree.fromstring("\n".join(report.plot([record(), record(limits=[])], "a < b")))
+        name = lambda tag: f"{{http://www.w3.org/2000/svg}}{tag}"
+        self.assertEqual(len(svg.findall(name("rect"))), 2)  # the background and one bar: no limit, no bar
+        self.assertEqual(len([c for c in svg.findall(name("circle")) if c.find(name("title")) is not None]), 3)
+
+    def test_from_a_file_to_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = lambda name: str(pathlib.Path(folder) / name)
+            result = {
+                "machine": {"processor": "P", "date": "D"},
+                "versions": {},
+                "limits": {},
+                "records": [record()],
+                "bits": [],
+            }
+            pathlib.Path(file("in.json")).write_text(json.dumps(result))
+            self.assertEqual(
+                bench.main(
+                    [
+                        "--from",
+                        file("in.json"),
+                        "--json",
+                        file("out.json"),
+                        "--plot",
+                        file("out.svg"),
+                        "--markdown",
+                        file("out.md"),
+                    ]
+                ),
+                0,
+            )
+            self.assertEqual(json.loads(pathlib.Path(file("out.json")).read_text()), result)
+            xml.etree.ElementTree.parse(file("out.svg"))
+            self.assertIn("2.00x fast", pathlib.Path(file("out.md")).read_text())
+            with contextlib.redirect_stderr(io.StringIO()):
+                self.assertEqual(bench.main(["--from", file("in.json"), "nothing"]), 2)
+
+    def test_committed_results_keep_the_schema(self):
+        for path in (ROOT / "bench" / "results").glob("*.json"):
+            result = json.loads(path.read_text())
+            self.assertLessEqual({"processor", "date", "commit"}, result["machine"].keys(), path.name)
+            for r in result["records"]:
+                self.assertEqual(tuple(r), report.FIELDS, path.name)
+                Work.named(r["work"])
+
+
+class Peers(unittest.TestCase):
+    def test_numpy_in_its_own_process_agrees_with_the_references(self):
+        for name in (
+            "softmax/rows/fp32/5x70",
+            "log_softmax/rows/fp64/3x9",
+            "logsumexp/wide/fp32/4x100",
+            "reduce/plus/fp32/1000",
+            "reduce/argmax/fp32/500",
+            "scan/plus/fp32/1K",
+            "reduce_segments/plus/fp32/1K_of_10",
+        ):
+            work = Work.named(name)
+            with tempfile.TemporaryDirectory() as folder:
+                given = references.inputs(work)
+                for key, array in given.items():
+                    array.tofile(pathlib.Path(folder) / key)
+                worker = processes.Worker("NumPy", 1, folder)
+                worker.start()
+                try:
+                    self.assertIsNone(worker.cannot)
+                    self.assertTrue(worker.ask(prepare=name, keep=True).get("ready"), name)
+                    self.assertGreater(worker.ask(time=0.001)["seconds"], 0)
+                    result = np.load(pathlib.Path(folder) / "result of NumPy.npy")
+                    self.assertLess(references.error(work, result, references.reference(work, given)), 1e-4, name)
+                    self.assertIn("cannot", worker.ask(prepare="attention/full/fp32/h1_n8_d8"))
+                finally:
+                    worker.end()
+
+    def test_each_says_its_package(self):
+        for name, peer in peers.ALL.items():
+            self.assertEqual(peer.name, name)
+            self.assertTrue(peer.package)
+
+
+if __name__ == "__main__":
+    unittest.main()
