@@ -68,7 +68,9 @@ constexpr float float16::widened_from(std::uint16_t b) {
   // A denormal m 2^-24 is read as 2^-14 + m 2^-24: no denormal float is ever an operand, so no assist on any machine.
   const float denormal = std::bit_cast<float>((magnitude & 0x007fffffu) + (113u << 23)) - 0x1p-14f;
   const std::uint32_t upper = magnitude >= 0x0f800000u ? special : normal;
-  const std::uint32_t widened = magnitude < 0x00800000u ? std::bit_cast<std::uint32_t>(denormal) : upper;
+  // By a mask: with ?: g++ moves the subtraction into a branch, and the loop never becomes packs of AVX2.
+  const std::uint32_t is_denormal = 0u - static_cast<std::uint32_t>(magnitude < 0x00800000u);
+  const std::uint32_t widened = upper ^ ((upper ^ std::bit_cast<std::uint32_t>(denormal)) & is_denormal);
   return std::bit_cast<float>(widened | (b & 0x8000u) << 16);
 }
 

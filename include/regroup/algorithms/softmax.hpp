@@ -100,7 +100,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   if (are_few && !(is_near && std::same_as<Executor, sequential>)) {
     for (index row = 0; row < count; ++row) far_sweep(ex, seen, past_caches).row(in, out, row, look);
   } else if (is_near) {
-    const index group = std::max<index>(16 * tile_elements / std::max<index>(length, 1), 1);
+    const index group = std::max<index>(4 * tile_elements / std::max<index>(length, 1), 1);
     ex.for_each((count + group - 1) / group, cost * static_cast<double>(group), [&](index g) {
       near_sweep<std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>, Real> sweep(length, seen);
       host::dispatch([&] { sweep.rows(in, out, g * group, std::min((g + 1) * group, count), past_caches, look); });
@@ -164,9 +164,9 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 /// element type or a wider one; it may be exactly x. 16-bit floats are computed in float. A row that holds +inf, NaN,
 /// or only -inf is NaN throughout. Error of an element, relative: u ((M - x) + c + 2) + rel(s), where
 /// rel(s) <= u (ln n + c r + h), c = math::exp_error, h combines and r exponentials deep (r = 1 up to 65,536 elements).
-/// Three reads of x and a write of y; no memory for contiguous rows up to 4096 elements, then O(log n) states a thread,
-/// and a tile of elements for strided rows. Throws shape_error, overlap_error, and argument_error for a scale that is
-/// not finite.
+/// Two reads of x and a write of y, one exponential an element, and two rows of weights a thread, for rows up to 65,536
+/// elements side by side; one more read and one more exponential otherwise. Outputs over 8 MiB pass the caches. Throws
+/// shape_error, overlap_error, and argument_error for a scale that is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {

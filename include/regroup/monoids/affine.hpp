@@ -43,7 +43,7 @@ struct affine {
     const T b = right(left.b);
     if constexpr (std::is_floating_point_v<T>) {
       const bool nothing = (left.a == T{1}) & is_minus_zero(left.b);
-      return {nothing ? right.a : a, nothing ? right.b : b};
+      return {math::select(nothing, right.a, a), math::select(nothing, right.b, b)};
     } else {
       return {a, b};
     }

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// One function a monoid, for vectorised.py to read what the compiler made of it. Plain operators among ours: nothing but
+// scalar code on math.hpp.
+#include "operators.hpp"
+#include "regroup/host/lanes.hpp"
+#include "regroup/host/prefixes.hpp"
+#include "regroup/monoids/affine.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/compensated.hpp"
+#include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/mean.hpp"
+#include "regroup/monoids/minmax.hpp"
+#include "regroup/monoids/moments.hpp"
+
+/// log_sum_exp without its tile lift: one exponential a combine.
+struct scalar_log_sum_exp {
+  static constexpr bool is_commutative = true;
+  regroup::log_sum_exp<float> m{};
+  constexpr auto identity() const { return m.identity(); }
+  constexpr auto lift(float x) const { return m.lift(x); }
+  constexpr auto operator()(regroup::state_of<regroup::log_sum_exp<float>> a,
+                            regroup::state_of<regroup::log_sum_exp<float>> b) const {
+    return m(a, b);
+  }
+};
+
+template <class M, class X>
+auto leaf(const X* x, regroup::index n) {
+  return regroup::host::leaf_of(M{}, x, n);
+}
+template auto leaf<regroup::plus<float>>(const float*, regroup::index);
+template auto leaf<regroup::plus<double>>(const double*, regroup::index);
+template auto leaf<regroup::multiplies<float>>(const float*, regroup::index);
+template auto leaf<regroup::plus<std::int32_t>>(const std::int32_t*, regroup::index);
+template auto leaf<regroup::minimum<float>>(const float*, regroup::index);
+template auto leaf<regroup::maximum<float>>(const float*, regroup::index);
+template auto leaf<regroup::bit_or<std::uint32_t>>(const std::uint32_t*, regroup::index);
+template auto leaf<regroup::plus<float>>(const regroup::bfloat16*, regroup::index);
+template auto leaf<regroup::plus<float>>(const regroup::float16*, regroup::index);
+template auto leaf<regroup::mean<float>>(const float*, regroup::index);
+template auto leaf<regroup::moments<float>>(const float*, regroup::index);
+template auto leaf<regroup::minmax<float>>(const float*, regroup::index);
+template auto leaf<regroup::compensated_plus<float>>(const float*, regroup::index);
+template auto leaf<regroup::argmax<float>>(const regroup::indexed<float>*, regroup::index);
+template auto leaf<regroup::log_sum_exp<float>>(const float*, regroup::index);
+template auto leaf<scalar_log_sum_exp>(const float*, regroup::index);
+template auto leaf<regroup::affine<float>>(const regroup::affine_map<float>*, regroup::index);
+template auto leaf<examples::longest_run>(const char*, regroup::index);

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vectorised.py COMPILER... : the lane loop of every monoid becomes packs at -O2, for AVX2 and for AVX-512. Reads the
+machine code of vectorised.cpp: the fold must hold an innermost loop in which the monoid's own operation works on whole
+registers, and no arithmetic on single numbers."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+# monoid (as the symbol says it): the instruction its combine is made of
+FOLDS = {
+    "plus<float>, regroup::host::load_from<float>": "vaddps",
+    "plus<double>, regroup::host::load_from<double>": "vaddpd",
+    "multiplies<float>": "vmulps",
+    "plus<int>": "vpaddd",
+    "minimum<float>": "vminps|vcmp.*ps",
+    "maximum<float>": "vmaxps|vcmp.*ps",
+    "bit_or<unsigned int>": "vpor",
+    "plus<float>, regroup::host::load_from<regroup::bfloat16>": "vaddps",
+    "plus<float>, regroup::host::load_from<regroup::float16>": "vaddps",
+    "mean<float>": "vaddps",
+    "moments<float>": "vdivps",
+    "minmax<float>": "vminps|vcmp.*ps",
+    "compensated_plus<float>": "vsubps",
+    "argmax<float>": "vcmp.*ps",
+    "regroup::log_sum_exp<float>": "vfm.*ps",
+    "scalar_log_sum_exp": "vfm.*ps",
+    "affine<float>": "vfm.*ps",
+    "longest_run": "vpadd[bdq]",
+}
+SINGLE = re.compile(r"v(add|sub|mul|div|max|min|fn?m(add|sub)\d*)s[sd]$")
+
+
+def innermost_loops(lines):
+    """The instructions of each loop of a function that holds no other."""
+    at = {int(line.split(":")[0], 16): i for i, line in enumerate(lines)}
+    loops = []
+    for i, line in enumerate(lines):
+        jump = re.search(r"\tj\w+\s+([0-9a-f]+)", line)
+        if jump and at.get(int(jump[1], 16), i + 1) <= i:
+            loops.append((at[int(jump[1], 16)], i))
+    for first, last in loops:
+        if not any((a, b) != (first, last) and first <= a and b <= last for a, b in loops):
+            yield [line.split("\t")[1:] for line in lines[first:last + 1]]
+
+
+def is_packed(loop, operation, register):
+    ops = [(text.split()[0], text) for text in (" ".join(parts) for parts in loop) if text.split()]
+    return (any(re.match(operation, op) and register in text for op, text in ops)
+            and not any(SINGLE.match(op) for op, _ in ops))
+
+
+here = pathlib.Path(__file__).resolve().parent
+with tempfile.TemporaryDirectory() as folder:
+    made = pathlib.Path(folder, "folds.o")
+    subprocess.run([*sys.argv[1:], "-std=c++20", "-O2", f"-I{here.parents[1] / 'include'}", f"-I{here.parents[1] / 'examples'}",
+                    "-c", here / "vectorised.cpp", "-o", made], check=True)
+    code = subprocess.run(["objdump", "-d", "-C", "--no-show-raw-insn", made], capture_output=True, text=True, check=True).stdout
+
+faults = []
+for level, register in (("v3", "ymm"), ("v4", "zmm")):
+    functions = [f.splitlines() for f in code.split("\n\n") if f"run_{level}<" in f.split("\n", 1)[0]]
+    for monoid, operation in FOLDS.items():
+        loops = [loop for f in functions if monoid in f[0] or (len(f) > 1 and monoid in f[1])
+                 for loop in innermost_loops([line for line in f if re.match(r"\s*[0-9a-f]+:\t", line)])]
+        packed = sum(is_packed(loop, operation, register) for loop in loops)
+        print(f"{level} {monoid}: {packed} of {len(loops)} innermost loops are packs of {register}")
+        if packed == 0:
+            faults.append(f"{level}: no loop of {monoid} has {operation} on {register}")
+print(*faults, sep="\n")
+sys.exit(bool(faults))
