@@ -76,6 +76,12 @@ struct over {
 template <class M, class Map>
 over(M, Map) -> over<M, Map>;
 
+// As in host/lanes.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
 /// Writes y[i] = value(i) in order, by way of L values at a time, so that the loop vectorises where y is the input, too.
 template <class Y, class Value>
 class writer {
@@ -211,6 +217,11 @@ class near_sweep {
   index length_;
   std::unique_ptr<Real[]> weights_;  // of this row and of the one before
 };
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
 
 /// Sweeps any row by folds of an executor.
 template <executor Executor, std::floating_point Real>

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run-time choice of instruction set in a header: one template, instantiated inside functions compiled for x86-64-v4,
 // v3 and for nothing in particular. `flatten` inlines the caller's scalar operator into them, and the compiler turns the
-// lane loop into packs. Bits do not change: monoids write every multiply-add as math::fma. Level: lane.
+// lane loop into packs; clang's goes one call deep, so there a loop to be dispatched stands in a region of its own that
+// is flattened (`#pragma clang attribute`, host/lanes.hpp). Bits do not change: monoids write every multiply-add as
+// math::fma. Level: lane.
 #pragma once
 
 #include <utility>

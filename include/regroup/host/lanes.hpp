@@ -93,6 +93,13 @@ struct mapped {
   }
 };
 
+// clang's flatten goes one call deep, so there these loops are inlined into the dispatched function by name, and their
+// calls, the operator's among them, into the loops (host/dispatch.hpp; without, log_sum_exp takes 29 for 0.5 ns an element).
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
 template <class M, class Tile>
 constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> lane;
@@ -215,6 +222,11 @@ constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
     return leaf(m, tile<mapped<Load, Map>>{{load_, map}, size_});
   }
 }
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
 
 /// The leaf of a tile whose first `offset` places are absent, as where a stream begins inside it. `lift_tile` counts
 /// from the first element present; lanes keep their places. Once a stream, so plain.

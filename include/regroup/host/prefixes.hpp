@@ -69,6 +69,12 @@ class carry_chain {
 #pragma GCC diagnostic pop
 #endif
 
+// As in lanes.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
 /// Lane j of `lane` becomes P[j].
 template <class M>
 constexpr void prefix_lanes(const M& m, columns<state_of<M>>& lane, index count) {
@@ -116,6 +122,11 @@ constexpr tile_summary<state_of<M>> prefixes(const M& m, const Tile& t, const st
   });
   return summary;
 }
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
 
 /// Scans tiles of a source one at a time: put(position, answers) with answer(state) of every prefix, in order. All of a
 /// tile's elements are read before any answer is put, so the answers may go over the source.
