@@ -36,19 +36,10 @@ struct scaled {
     return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
   }
 };
-/// The same for scale 1.
-template <std::floating_point Real>
-struct unscaled {
-  template <class X>
-  constexpr Real operator()(const X& x) const {
-    return static_cast<Real>(widen(x));
-  }
-};
-
 /// exp(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
-template <std::floating_point Real, class Seen = scaled<Real>>
+template <std::floating_point Real>
 struct weight {
-  Seen seen;
+  scaled<Real> seen;
   Real m;
   template <class X>
   constexpr Real operator()(const X& x) const {
@@ -76,6 +67,14 @@ struct over {
 template <class M, class Map>
 over(M, Map) -> over<M, Map>;
 
+/// The largest element, NaN if there is one: where `peak` could not say. Rare, so not inlined.
+template <class X, std::floating_point Real>
+[[gnu::noinline]] Real maximum_of(const X* x, index n, scaled<Real> seen) {
+  Real m = maximum<Real>{}.identity();
+  for (index i = 0; i < n; ++i) m = math::max(m, seen(x[i]));
+  return m + Real{0};
+}
+
 // As in host/lanes.hpp.
 #if defined(__clang__)
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
@@ -98,6 +97,7 @@ class writer {
   void step() {
     if (next_ + lanes <= last_) put(lanes, past_caches_);
   }
+  [[nodiscard]] const Value& value() const noexcept { return value_; }
   void finish() {
     while (next_ + lanes <= last_) put(lanes, past_caches_);
     if (next_ < last_) put(last_ - next_, false);
@@ -130,6 +130,8 @@ void finish_row(const Map& map, const Row& y) {
 /// Sweeps rows of up to 65,536 elements side by side. Inlined into a dispatched function.
 template <class X, std::floating_point Real>
 class near_sweep {
+  using row_state = typename log_sum_exp<Real>::state;
+
  public:
   near_sweep(index length, scaled<Real> seen)
       : seen_(seen),
@@ -143,38 +145,45 @@ class near_sweep {
   }
   template <class In, class Out, class Look>
   void rows(const In& in, const Out& out, index first, index last, bool past_caches, const Look& look) {
-    const auto writer_of = [&](index row, const auto& map) {
-      const auto value = [x = in[row].first, w = kept(row), map](index i) { return map(x[i], w[i]); };
-      return writer(out[row].first, 0, length_, past_caches, value);
+    using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
+    struct value {
+      const X* x;
+      const Real* w;
+      map f;
+      constexpr auto operator()(index i) const { return f(x[i], w[i]); }
     };
-    auto map = look(first, state(in[first].first, kept(first), [] {}));
-    for (index row = first; row < last; ++row) {
-      auto write = writer_of(row, map);
-      std::optional<std::remove_cvref_t<decltype(map)>> next;
-      if (row + 1 < last) next = look(row + 1, state(in[row + 1].first, kept(row + 1), [&] { write.step(); }));
-      write.finish();
-      finish_row(map, out[row]);
-      if (next) map = *next;
+    std::optional<writer<std::remove_pointer_t<decltype(out[0].first)>, value>> before;  // writes the row before
+    for (index row = first; first < last; ++row) {
+      row_state now{};
+      if (row < last) {
+        now = state(in[row].first, kept(row), [&] {
+          if (before) before->step();
+        });
+      }
+      if (before) {
+        before->finish();
+        finish_row(before->value().f, out[row - 1]);
+      }
+      if (row == last) break;
+      before.emplace(out[row].first, 0, length_, past_caches, value{in[row].first, kept(row), look(row, now)});
     }
     if (past_caches) finish_past_caches();
   }
 
  private:
   static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
-  using row_state = typename log_sum_exp<Real>::state;
 
-  template <class Seen>
   struct load_seen {
     const X* x;
-    Seen seen;
+    scaled<Real> seen;
     constexpr Real operator()(index i) const { return seen(x[i]); }
   };
   /// Reads weights and keeps them; meanwhile memory brings later elements, and outputs of the row before are written.
-  template <class Seen, class Meanwhile>
+  template <class Meanwhile>
   struct load_weights {
     const X* x;
     Real* kept;
-    weight<Real, Seen> w;
+    weight<Real> w;
     index ahead;
     const Meanwhile& other;
     Real operator()(index i) const { return kept[i] = w(x[i]); }
@@ -189,16 +198,11 @@ class near_sweep {
   template <class Meanwhile>
   row_state state(const X* x, Real* weights, const Meanwhile& meanwhile) {
     if (length_ == 0) return log_sum_exp<Real>{}.identity();
-    return seen_.scale == Real{1} ? state(x, weights, unscaled<Real>{}, meanwhile) : state(x, weights, seen_, meanwhile);
-  }
-  template <class Seen, class Meanwhile>
-  row_state state(const X* x, Real* weights, Seen seen, const Meanwhile& meanwhile) {
-    const auto elements_at = [&](index i) { return load_seen<Seen>{x + i, seen}; };
-    Real m = peak<Real>{}.lower(fold(peak<Real>{}, elements_at));
-    if (!math::is_finite(m)) m = peak<Real>{}.lower(fold(maximum<Real>{}, elements_at));
+    Real m = peak<Real>{}.lower(fold(peak<Real>{}, [&](index i) { return load_seen{x + i, seen_}; }));
+    if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
     const index ahead = std::max(length_, tile_elements);
     const Real s = fold(plus<Real>{}, [&](index i) {
-      return load_weights<Seen, Meanwhile>{x + i, weights + i, {seen, m}, ahead, meanwhile};
+      return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, ahead, meanwhile};
     });
     return {m, plus<Real>{}.lower(s)};
   }
@@ -247,7 +251,7 @@ class far_sweep {
   typename log_sum_exp<Real>::state state_of_row(const Row& row) const {
     if (row.size() > longest_two_sweep_row) return fold(row, over{log_sum_exp<Real>{}, seen_});
     Real m = peak<Real>{}.lower(fold(row, over{peak<Real>{}, seen_}));
-    if (!math::is_finite(m)) m = peak<Real>{}.lower(fold(row, over{maximum<Real>{}, seen_}));
+    if (!math::is_finite(m)) m = fold(row, over{maximum<Real>{}, seen_}) + Real{0};
     return {m, plus<Real>{}.lower(fold(row, over{plus<Real>{}, weight<Real>{seen_, m}}))};
   }
   template <class X, class Y, class Map>

@@ -111,17 +111,19 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
   }
   for (index j = 0; i + j < t.size(); ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
-  const auto halve = [&](const auto h) {
-    if (count >= 2 * h) {  // a known length becomes packs
+  if (count == lanes) {  // known lengths become packs
+    const auto halve = [&](const auto h) {
       for (index j = 0; j < h; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
-    } else {
-      for (index j = 0; j < count - h; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));  // the rest are absent
-    }
-    count = std::min(count, index{h});
-  };
-  [&]<index... K>(std::integer_sequence<index, K...>) {
-    (halve(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
-  }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
+    };
+    [&]<index... K>(std::integer_sequence<index, K...>) {
+      (halve(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
+    }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
+    return lane.get(0);
+  }
+  for (index h = lanes / 2; h >= 1; h /= 2) {
+    for (index j = 0; j < std::min(h, count - h); ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
+    count = std::min(count, h);  // lanes past it are absent
+  }
   return lane.get(0);
 }
 
