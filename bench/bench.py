@@ -3,7 +3,7 @@
 finds, ours beside the machine's limit and every peer, in one run. See README.md here.
 
 A round times each contender once: the C++ programs in one process, each peer of PyPI in its own, stopped while it is
-not its turn. Figures are medians over rounds. All read the same inputs; all results are compared with one float64 reference.
+not its turn. Figures are medians over rounds. All read the same inputs and are compared with one float64 reference.
 """
 
 import argparse

@@ -9,7 +9,7 @@
 
 #include "../examples/operators.hpp"
 #include "by_hand/loops.hpp"
-#include "copies.hpp"
+#include "limits.hpp"
 #include "regroup/regroup.hpp"
 
 namespace bench {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "copies.hpp"
+#include "limits.hpp"
 #include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 

@@ -139,7 +139,7 @@ def stored_type(type):
 
 
 def amount(work):
-    """(what a call amounts to, unit of the figure): bytes that must be read or written, or floating-point operations."""
+    """(what a call amounts to, unit of the figure): bytes that must move, or floating-point operations."""
     if work.verb == "attention":
         h, _, q, n, d = work.attention
         return 4 * h * q * n * d * (0.5 if work.what == "causal" else 1), "GFLOP/s"

@@ -10,6 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include "peak.hpp"
+
 namespace bench {
 namespace {
 
@@ -267,16 +269,13 @@ void copy(void* to, const void* from, std::size_t n) {
   _mm_sfence();
 }
 
-float fma_fp32() {
-  f32 acc[12];
-  for (int k = 0; k < 12; ++k) acc[k] = all(static_cast<float>(k));
-  const f32 a = all(0.5f), b = all(1.0f);
-  for (std::int64_t i = 0; i < (std::int64_t{1} << 30) / (12 * lanes * 2); ++i) {
-    for (int k = 0; k < 12; ++k) asm("vfmadd213ps %2, %1, %0" : "+v"(acc[k]) : "v"(a), "v"(b));
-  }
-  f32 v = f32{};
-  for (const f32& x : acc) v += x;
-  return sum_of(v);
+void fma_fp32() {
+  std::int64_t turns = (std::int64_t{1} << 30) / (12 * lanes * 2);
+#if REGROUP_BENCH_BYTES == 64
+  REGROUP_PEAK("vfmadd231ps", "zmm", turns);
+#else
+  REGROUP_PEAK("vfmadd231ps", "ymm", turns);
+#endif
 }
 
 }  // namespace

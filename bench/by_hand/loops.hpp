@@ -44,7 +44,7 @@ struct by_hand {
   float (*read)(const void*, std::size_t bytes);
   void (*copy_non_temporal)(void* to, const void* from, std::size_t bytes);
   void (*copy_prefetched)(void* to, const void* from, std::size_t bytes);  ///< non-temporal, with a prefetch to L2
-  float (*fma_fp32)();
+  void (*fma_fp32)();
 };
 
 const by_hand& loops();
@@ -53,7 +53,7 @@ extern const by_hand loops_v3, loops_v4;
 /// Peaks of multipliers that only some processors have: 2^30 operations, or nullptr.
 struct multiplier {
   const char* name;  ///< as in a work's name: `fma_fp16`, `dot_bf16`, `amx_bf16`
-  float (*run)();
+  void (*run)();
 };
 const multiplier* multipliers();  ///< ends with a nullptr name
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The limits of work that reads x and writes y: reading x, and copying x to y in three ways. bench.py takes the fastest
-// copy, and read and copy together where a row is too long to be kept between its two sweeps.
+// The machine's limits, each timed beside the work it bounds: reading x; copying x to y in three ways, of which the
+// fastest counts (read and copy together where a row is too long to be kept between two sweeps); multipliers.
 #pragma once
 
 #include <cstring>
@@ -34,6 +34,17 @@ inline void add_copy_limits(program& p, const array<char>& x, const array<char>&
   add("copy, plain", [](void* to, const void* from, std::size_t n) { std::memcpy(to, from, n); });
   add("copy, non-temporal", loops().copy_non_temporal);
   add("copy, non-temporal with prefetch", loops().copy_prefetched);
+}
+
+/// 2^30 operations a thread, from registers, of fp32's multiplier and of those that take `type` (all of them: "").
+inline void add_multiplier_limits(program& p, const std::string& type) {
+  const auto add = [&](const std::string& name, void (*run)()) {
+    p.add_limit(name, [=, threads = p.threads] { in_pieces(threads, threads, [&](index, index) { run(); }); });
+  };
+  add("fma_fp32", loops().fma_fp32);
+  for (const auto* m = multipliers(); m->name != nullptr; ++m) {
+    if (std::string(m->name).ends_with(type)) add(m->name, m->run);
+  }
 }
 
 }  // namespace bench
