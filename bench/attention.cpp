@@ -137,7 +137,7 @@ void contend(program& p) {
   if (decoding) {
     const array<char> both(static_cast<std::size_t>(k.size() + v.size()) * sizeof(T));
     std::memset(both.data(), 0, static_cast<std::size_t>(both.size()));
-    add_read_limit(p, both);
+    add_read_limits(p, both);
   } else {
     add_multiplier_limits(p, p.work.type);
   }

@@ -180,6 +180,8 @@ def measured(options):
                 for threads in threads_list:
                     r = sessions[threads].measure(work, rounds, seconds)
                     result["records"].append(r)
+                    if options.json:  # an hour's work does not hang on its last minute
+                        pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
                     print("\n".join(report.lines_of(r)), flush=True)
             if with_bits:
                 result["bits"] = bits.table(sessions[1], sessions[2], options.quick)

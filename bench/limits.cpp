@@ -8,7 +8,7 @@ namespace {
 
 void contend(program& p) {
   const auto x = p.input<char>("x");
-  add_read_limit(p, x);
+  add_read_limits(p, x);
   add_copy_limits(p, x, array<char>(static_cast<std::size_t>(x.size())));
   add_multiplier_limits(p, "");
 }

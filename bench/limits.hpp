@@ -10,14 +10,17 @@
 
 namespace bench {
 
-inline void add_read_limit(program& p, const array<char>& x) {
-  p.add_limit("read", [=, threads = p.threads] {
-    constexpr index page = 4096;
-    in_pieces(threads, x.size() / page, [&](index first, index last) {
-      const auto bytes = static_cast<std::size_t>((last - first) * page);
-      benchmark::DoNotOptimize(loops().read(x.data() + first * page, bytes));
+inline void add_read_limits(program& p, const array<char>& x) {
+  const auto add = [&](const std::string& name, auto read) {
+    p.add_limit(name, [=, threads = p.threads] {
+      constexpr index page = 4096;
+      in_pieces(threads, x.size() / page, [&](index first, index last) {
+        benchmark::DoNotOptimize(read(x.data() + first * page, static_cast<std::size_t>((last - first) * page)));
+      });
     });
-  });
+  };
+  add("read", loops().read);
+  add("read with prefetch", loops().read_prefetched);
 }
 
 inline void add_copy_limits(program& p, const array<char>& x, const array<char>& y) {

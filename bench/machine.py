@@ -80,7 +80,7 @@ def limits(threads_list, directory, seconds, quick):
         for who, t in run_program("limits", work, threads, directory, seconds, keep=False).items():
             name = who.removeprefix("limit ")
             size = works.count(work.shape) * 4 * (2 if name.startswith("copy") else 1)
-            moved = name == "read" or name.startswith("copy")
+            moved = name.startswith(("read", "copy"))
             figure = size / t / 1e9 if moved else threads * 2**30 / t / 1e9
             found.setdefault(name + (", GB/s" if moved else ", GFLOP/s"), {})[str(threads)] = figure
     (pathlib.Path(directory) / "x").unlink()

@@ -308,7 +308,7 @@ void contend_all(program& p) {
   } else {
     throw std::invalid_argument("no such work: reduce/" + what + "/" + p.work.type);
   }
-  add_read_limit(p, p.input<char>("x"));
+  add_read_limits(p, p.input<char>("x"));
 }
 
 }  // namespace

@@ -139,7 +139,7 @@ void contend(program& p) {
     if (verb == "softmax" && p.work.what == "rows") add_peers(p, x, rows, columns);
   }
   const auto bytes = p.input<char>("x");
-  add_read_limit(p, bytes);
+  add_read_limits(p, bytes);
   if (verb != "logsumexp") add_copy_limits(p, bytes, array<char>(static_cast<std::size_t>(bytes.size())));
 }
 

@@ -120,7 +120,7 @@ void contend_segments(program& p) {
       },
       result);
 #endif
-  add_read_limit(p, p.input<char>("x"));
+  add_read_limits(p, p.input<char>("x"));
 }
 
 void contend_all(program& p) {

@@ -40,8 +40,9 @@ struct by_hand {
   run_state (*longest_run)(const unsigned char*, std::ptrdiff_t n);
   min_plus_state (*min_plus)(const min_plus_state*, std::ptrdiff_t n);
 
-  // Limits: bytes read, copied in three ways; 2^30 floating-point operations.
-  float (*read)(const void*, std::size_t bytes);
+  // Limits: bytes read and copied, with and without a prefetch to L2; 2^30 floating-point operations.
+  int (*read)(const void*, std::size_t bytes);
+  int (*read_prefetched)(const void*, std::size_t bytes);
   void (*copy_non_temporal)(void* to, const void* from, std::size_t bytes);
   void (*copy_prefetched)(void* to, const void* from, std::size_t bytes);  ///< non-temporal, with a prefetch to L2
   void (*fma_fp32)();
