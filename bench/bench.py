@@ -170,7 +170,8 @@ def measured(options):
     for name, version in result["versions"].items():
         print(f"  {name}: {version}")
     with tempfile.TemporaryDirectory(prefix="regroup_bench_", dir=shared) as directory:
-        result["limits"] = machine.limits(threads_list, directory, seconds, options.quick)
+        if chosen:
+            result["limits"] = machine.limits(threads_list, directory, seconds, options.quick)
         for name, by_threads in result["limits"].items():
             print(f"  limit {name}: " + ", ".join(f"{f:.4g} ({t}T)" for t, f in by_threads.items()))
         numbers = list(dict.fromkeys(threads_list + ([1, 2] if with_bits else [])))

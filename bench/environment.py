@@ -20,7 +20,7 @@ PACKAGES = {
     "jax": ["jax"],
 }
 # What PyPI has and nobody can be asked through: said, so that its absence is seen.
-NOT_ASKED = {"onednn": "a SYCL library without a Python interface; Debian's oneDNN 2.6 is asked, and PyTorch holds 3.13"}
+NOT_ASKED = {"onednn": "a SYCL library with no Python interface; Debian's oneDNN 2.6 is asked, and PyTorch holds 3.13"}
 # Looked for as wheels only: neither is built from source here.
 WHEELS = {"llama-cpp-python": ["llama-cpp-python"], "ggml-python": ["ggml-python"]}
 

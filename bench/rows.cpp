@@ -99,7 +99,7 @@ void add_peers(program& p, const array<float>& x, index rows, index columns) {
 
 template <class T>
 void contend(program& p) {
-  using real = regroup::softmax_parts::real_in<regroup::view<const T>>;
+  using real = std::conditional_t<std::same_as<T, double>, double, float>;
   const auto [rows, columns] = p.work.rows_and_columns();
   const auto x = p.input<T>("x");
   const bool in_place = p.work.what == "in_place", strided = p.work.what == "strided";
