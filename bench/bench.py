@@ -212,9 +212,8 @@ def main(given=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        pathlib.Path(options.markdown).write_text(
-            "\n".join([*report.markdown(result["records"]), "", *bits.markdown(result["bits"])]) + "\n"
-        )
+        lines = [*report.heading(result), *report.markdown(result["records"]), "", *bits.markdown(result["bits"])]
+        pathlib.Path(options.markdown).write_text("\n".join(lines).rstrip() + "\n")
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
         pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")

@@ -108,8 +108,20 @@ def lines_of(r):
         yield f"  BUSY: other programs used {r['busy']:.0%} of the machine meanwhile"
 
 
+def heading(result):
+    """What a table is of."""
+    machine = result["machine"]
+    yield f"{machine['processor']}, {machine.get('cores')} cores, {machine['date']}, commit {machine.get('commit')}."
+    if result["limits"]:
+        shown = lambda by_threads: " / ".join(f"{f:.4g}" for f in by_threads.values())
+        yield "Limits, by threads: " + "; ".join(f"{name} {shown(f)}" for name, f in result["limits"].items()) + "."
+    yield ""
+
+
 def markdown(records):
     """The table of bench/results: one row a work and number of threads."""
+    if not records:
+        return
     yield "| work | threads | ours | of the limit | beside the best peer | error | by hand |"
     yield "|---|---|---|---|---|---|---|"
     for r in records:
