@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "copies.hpp"
+#include "limits.hpp"
 #include "regroup/algorithms/attention.hpp"
 
 #ifdef REGROUP_HAS_OPENBLAS
@@ -137,17 +137,9 @@ void contend(program& p) {
   if (decoding) {
     const array<char> both(static_cast<std::size_t>(k.size() + v.size()) * sizeof(T));
     std::memset(both.data(), 0, static_cast<std::size_t>(both.size()));
-    add_read_limit(p, both);
+    add_read_limits(p, both);
   } else {
-    const auto peak = [&](const std::string& name, float (*run)()) {
-      p.add_limit(name, [=, threads = p.threads] {
-        in_pieces(threads, threads, [&](index, index) { benchmark::DoNotOptimize(run()); });
-      });
-    };
-    peak("fma_fp32", loops().fma_fp32);
-    for (const auto* m = multipliers(); m->name != nullptr; ++m) {
-      if (std::string(m->name).ends_with(p.work.type)) peak(m->name, m->run);
-    }
+    add_multiplier_limits(p, p.work.type);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every benchmark program does: it is given one work by its name (`verb/what/type/shape`), a number of threads and
-// a directory with the inputs as raw arrays, and times everybody who can do that work, ourselves and the machine's limit
-// among them, with Google Benchmark, interleaved. With `--keep` each leaves its result beside the inputs.
+// a directory with the inputs as raw arrays, and times everybody who can do that work, ourselves and the machine's
+// limit among them, with Google Benchmark, interleaved. With `--keep` each leaves its result beside the inputs.
 // Called by bench.py, which knows the works, makes the inputs and joins what the programs of all peers say.
 #pragma once
 

@@ -3,7 +3,7 @@
 finds, ours beside the machine's limit and every peer, in one run. See README.md here.
 
 A round times each contender once: the C++ programs in one process, each peer of PyPI in its own, stopped while it is
-not its turn. Figures are medians over rounds. All read the same inputs; all results are compared with one float64 reference.
+not its turn. Figures are medians over rounds. All read the same inputs and are compared with one float64 reference.
 """
 
 import argparse
@@ -170,7 +170,8 @@ def measured(options):
     for name, version in result["versions"].items():
         print(f"  {name}: {version}")
     with tempfile.TemporaryDirectory(prefix="regroup_bench_", dir=shared) as directory:
-        result["limits"] = machine.limits(threads_list, directory, seconds, options.quick)
+        if chosen:
+            result["limits"] = machine.limits(threads_list, directory, seconds, options.quick)
         for name, by_threads in result["limits"].items():
             print(f"  limit {name}: " + ", ".join(f"{f:.4g} ({t}T)" for t, f in by_threads.items()))
         numbers = list(dict.fromkeys(threads_list + ([1, 2] if with_bits else [])))
@@ -180,6 +181,8 @@ def measured(options):
                 for threads in threads_list:
                     r = sessions[threads].measure(work, rounds, seconds)
                     result["records"].append(r)
+                    if options.json:  # an hour's work does not hang on its last minute
+                        pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
                     print("\n".join(report.lines_of(r)), flush=True)
             if with_bits:
                 result["bits"] = bits.table(sessions[1], sessions[2], options.quick)
@@ -209,9 +212,8 @@ def main(given=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        pathlib.Path(options.markdown).write_text(
-            "\n".join([*report.markdown(result["records"]), "", *bits.markdown(result["bits"])]) + "\n"
-        )
+        lines = [*report.heading(result), *report.markdown(result["records"]), "", *bits.markdown(result["bits"])]
+        pathlib.Path(options.markdown).write_text("\n".join(lines).rstrip() + "\n")
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
         pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")

@@ -123,6 +123,10 @@ def lines_of(table):
 
 
 def markdown(table):
+    if not table:
+        return
+    yield "Share of numbers (of their bits) that change; empty: not offered, or not asked."
+    yield ""
     yield "| what | type | who | " + " | ".join(COLUMNS) + " |"
     yield "|---" * (3 + len(COLUMNS)) + "|"
     shown = lambda share: (

@@ -19,6 +19,8 @@ PACKAGES = {
     "openvino": ["openvino"],
     "jax": ["jax"],
 }
+# What PyPI has and nobody can be asked through: said, so that its absence is seen.
+NOT_ASKED = {"onednn": "a SYCL library with no Python interface; Debian's oneDNN 2.6 is asked, and PyTorch holds 3.13"}
 # Looked for as wheels only: neither is built from source here.
 WHEELS = {"llama-cpp-python": ["llama-cpp-python"], "ggml-python": ["ggml-python"]}
 
@@ -31,7 +33,7 @@ def main(directory):
     directory.mkdir(parents=True, exist_ok=True)
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", directory / "python"], check=True, stdout=sys.stderr)
-    absent = {}
+    absent = dict(NOT_ASKED)
     for name, packages in {**PACKAGES, **WHEELS}.items():
         wheels = ["--only-binary", ":all:"] if name in WHEELS else []
         print(f"bench: installing {name}", file=sys.stderr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Other people's loops that take any operator: the C++ standard library (on oneTBB), oneTBB, Thrust on OpenMP and on
-// TBB, and OpenMP. Each returns the monoid's state of see(x[0]), see(x[1]), ...; `see` takes an element where it stands.
+// TBB, and OpenMP. Each returns the monoid's state of see(x[0]), see(x[1]), ...; `see` takes an element in its place.
 #pragma once
 
 #include <execution>

@@ -17,18 +17,27 @@ import works
 from processes import BUILD, HERE, run_program
 
 
+def generation(vendor, family, model):
+    """What people call a processor, where a virtual machine's model name leaves it out."""
+    if vendor == "AuthenticAMD" and family == 25:
+        return "Zen 4" if model >> 4 in (1, 6, 7, 10) else "Zen 3"
+    return {("AuthenticAMD", 23): "Zen", ("AuthenticAMD", 26): "Zen 5"}.get((vendor, family), "")
+
+
 def description():
     """What the figures are of: the processor, its caches and the versions of everything."""
     text = pathlib.Path("/proc/cpuinfo").read_text()
     found = lambda key: next((m[1].strip() for m in [re.search(rf"^{key}\s*:(.*)$", text, re.M)] if m), "unknown")
     flags = found("flags").split()
+    numbers = [int(n) for n in (found("cpu family"), found("model")) if n.isdigit()]
+    named = generation(found("vendor_id"), *numbers) if len(numbers) == 2 else ""
     wanted = ("avx2", "fma", "avx512f", "avx512bw", "avx512_bf16", "avx512_fp16", "avx512_vnni", "amx_tile", "amx_bf16")
     compiler = subprocess.run(["c++", "--version"], capture_output=True, text=True, check=False).stdout.split("\n")[0]
     head = subprocess.run(
         ["git", "-C", HERE, "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
     )
     return {
-        "processor": found("model name"),
+        "processor": f"{found('model name')} ({named})" if named else found("model name"),
         "family": found("cpu family"),
         "model": found("model"),
         "cores": len(os.sched_getaffinity(0)),
@@ -71,7 +80,7 @@ def limits(threads_list, directory, seconds, quick):
         for who, t in run_program("limits", work, threads, directory, seconds, keep=False).items():
             name = who.removeprefix("limit ")
             size = works.count(work.shape) * 4 * (2 if name.startswith("copy") else 1)
-            moved = name == "read" or name.startswith("copy")
+            moved = name.startswith(("read", "copy"))
             figure = size / t / 1e9 if moved else threads * 2**30 / t / 1e9
             found.setdefault(name + (", GB/s" if moved else ", GFLOP/s"), {})[str(threads)] = figure
     (pathlib.Path(directory) / "x").unlink()

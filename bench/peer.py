@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a peer in Python is: a class with one method a verb, `method(work)`, that returns (call, result). call() is what is
-timed, result() its output as an array. It raises Cannot where it has no such operation. Where a library lets the caller
-give the output, it is given; `note(work)` says where the peer does more or less than we do."""
+"""What a peer in Python is: a class with one method a verb, `method(work)`, that returns (call, result). call() is what
+is timed, result() its output as an array. It raises Cannot where it has no such operation. Where a library lets the
+caller give the output, it is given; `note(work)` says where the peer does more or less than we do."""
 
 import pathlib
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers that PyPI has, each in its own process: `python peers.py PEER THREADS DIRECTORY` answers commands, lines of JSON:
-{"prepare": WORK, "keep": true}, {"time": SECONDS}, {"forget": true}; see Worker in processes.py for the other end."""
+"""The peers that PyPI has, each in its own process: `python peers.py PEER THREADS DIRECTORY` answers commands, lines of
+JSON: {"prepare": WORK, "keep": true}, {"time": SECONDS}, {"forget": true}. The other end is Worker in processes.py."""
 
 import json
 import os

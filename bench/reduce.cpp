@@ -9,7 +9,7 @@
 
 #include "../examples/operators.hpp"
 #include "by_hand/loops.hpp"
-#include "copies.hpp"
+#include "limits.hpp"
 #include "regroup/regroup.hpp"
 
 namespace bench {
@@ -308,7 +308,7 @@ void contend_all(program& p) {
   } else {
     throw std::invalid_argument("no such work: reduce/" + what + "/" + p.work.type);
   }
-  add_read_limit(p, p.input<char>("x"));
+  add_read_limits(p, p.input<char>("x"));
 }
 
 }  // namespace

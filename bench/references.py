@@ -103,7 +103,7 @@ def scanned(work, x):
     return block.reshape(-1)
 
 
-# Attention is compared at this many queries of each head: the float64 product of all of them would outlast the benchmark.
+# Attention is compared at this many queries of each head: the float64 product of all would outlast the benchmark.
 SAMPLED = 16
 
 

@@ -108,8 +108,20 @@ def lines_of(r):
         yield f"  BUSY: other programs used {r['busy']:.0%} of the machine meanwhile"
 
 
+def heading(result):
+    """What a table is of."""
+    machine = result["machine"]
+    yield f"{machine['processor']}, {machine.get('cores')} cores, {machine['date']}, commit {machine.get('commit')}."
+    if result["limits"]:
+        shown = lambda by_threads: " / ".join(f"{f:.4g}" for f in by_threads.values())
+        yield "Limits, by threads: " + "; ".join(f"{name} {shown(f)}" for name, f in result["limits"].items()) + "."
+    yield ""
+
+
 def markdown(records):
     """The table of bench/results: one row a work and number of threads."""
+    if not records:
+        return
     yield "| work | threads | ours | of the limit | beside the best peer | error | by hand |"
     yield "|---|---|---|---|---|---|---|"
     for r in records:
@@ -131,13 +143,17 @@ def markdown(records):
 PALETTE = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c", "#ccb974", "#64b5cd")
 
 
+def family_of(who):
+    """A library, whatever it was given: one colour each."""
+    return who.split(",")[0].split(" (")[0]
+
+
 def plot(records, title):
-    """An SVG: a line a record, from 0 to the machine's limit; ours a bar, each peer a dot on it."""
+    """An SVG: a line a record, from 0 to the machine's limit; ours a bar, the best of each library a dot."""
     shown = [r for r in records if r["ours"] and r["limit"]]
     left, width, step, top = 330, 560, 22, 58
     names = sorted({who for r in shown for who in r["peers"]})
-    # libraries as such get a colour each; operators in generic loops share one
-    families = list(dict.fromkeys(who.split(",")[0].split(" (")[0] for who in names))
+    families = list(dict.fromkeys(family_of(who) for who in names))
     colour = {family: PALETTE[i % len(PALETTE)] for i, family in enumerate(families)}
     legend = math.ceil((len(families) + 1) / 6)
     height = top + step * (len(shown) + 1) + 18 * legend + 20
@@ -160,8 +176,10 @@ def plot(records, title):
             f'<rect x="{left}" y="{y + 2}" width="{scaled(r["ours"]) - left:.1f}" height="{step - 8}" fill="#333">'
             f'<title>ours: {r["ours"]:.4g} {r["unit"]}</title></rect>'
         )
-        for who, f in r["peers"].items():
-            family = who.split(",")[0].split(" (")[0]
+        best = {}  # of each family
+        for who, f in sorted(r["peers"].items(), key=lambda peer: peer[1]):
+            best[family_of(who)] = (who, f)
+        for family, (who, f) in best.items():
             yield (
                 f'<circle cx="{scaled(f):.1f}" cy="{y + step / 2 - 2}" r="4.5" fill="{colour[family]}" stroke="white">'
                 f'<title>{escape(who)}: {f:.4g} {r["unit"]}</title></circle>'

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 
-#include "copies.hpp"
+#include "limits.hpp"
 #include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 
@@ -99,7 +99,7 @@ void add_peers(program& p, const array<float>& x, index rows, index columns) {
 
 template <class T>
 void contend(program& p) {
-  using real = regroup::softmax_parts::real_in<regroup::view<const T>>;
+  using real = std::conditional_t<std::same_as<T, double>, double, float>;
   const auto [rows, columns] = p.work.rows_and_columns();
   const auto x = p.input<T>("x");
   const bool in_place = p.work.what == "in_place", strided = p.work.what == "strided";
@@ -139,7 +139,7 @@ void contend(program& p) {
     if (verb == "softmax" && p.work.what == "rows") add_peers(p, x, rows, columns);
   }
   const auto bytes = p.input<char>("x");
-  add_read_limit(p, bytes);
+  add_read_limits(p, bytes);
   if (verb != "logsumexp") add_copy_limits(p, bytes, array<char>(static_cast<std::size_t>(bytes.size())));
 }
 

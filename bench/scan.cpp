@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // scan/MONOID/TYPE/N (plus, affine, log_sum_exp) beside the inclusive scans of std, TBB and Thrust with our operator,
-// and reduce_segments/plus/fp32/N_of_M (segments of M elements on average) beside Thrust's reduce_by_key and a plain loop.
-// Limits: copying x to y for scans, reading x for segments.
+// and reduce_segments/plus/fp32/N_of_M (segments of M elements on average) beside Thrust's reduce_by_key and a plain
+// loop. Limits: copying x to y for scans, reading x for segments.
 #include <execution>
 #include <numeric>
 
@@ -17,7 +17,7 @@
 #include <thrust/system/tbb/execution_policy.h>
 #endif
 
-#include "copies.hpp"
+#include "limits.hpp"
 #include "regroup/regroup.hpp"
 
 namespace bench {
@@ -120,7 +120,7 @@ void contend_segments(program& p) {
       },
       result);
 #endif
-  add_read_limit(p, p.input<char>("x"));
+  add_read_limits(p, p.input<char>("x"));
 }
 
 void contend_all(program& p) {

@@ -73,7 +73,8 @@ void contend(program& p, const M& m) {
       const index n = x.size(), of = static_cast<index>(parts.size());
       const index first = n * i / of, last = n * (i + 1) / of;
       const auto part = all.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
-      parts[static_cast<std::size_t>(i)] = regroup::host::fold_source(m, regroup::as_source(part));
+      auto& mine = parts[static_cast<std::size_t>(i)];
+      regroup::seq.fold(regroup::single{regroup::as_source(part)}, m, [&](index, const auto& s) { mine = s; });
     });
     auto s = m.identity();
     for (const auto& part : parts) s = m(s, part);

@@ -139,7 +139,7 @@ def stored_type(type):
 
 
 def amount(work):
-    """(what a call amounts to, unit of the figure): bytes that must be read or written, or floating-point operations."""
+    """(what a call amounts to, unit of the figure): bytes that must move, or floating-point operations."""
     if work.verb == "attention":
         h, _, q, n, d = work.attention
         return 4 * h * q * n * d * (0.5 if work.what == "causal" else 1), "GFLOP/s"
@@ -165,12 +165,13 @@ def limit(work, threads, seconds):
     if work.verb == "attention":
         peaks = {name: threads * 2**30 / t / 1e9 for name, t in seconds.items()}
         return max(peaks.items(), key=lambda peak: peak[1], default=(None, None))
+    reads = [t for name, t in seconds.items() if name.startswith("read")]
     copies = {name: t for name, t in seconds.items() if name.startswith("copy")}
     if work.verb in ("softmax", "log_softmax", "cross_entropy", "scan") and copies:
         name, t = min(copies.items(), key=lambda copy: copy[1])
-        if work.verb != "scan" and work.rows[1] > LONG_ROW and "read" in seconds:
-            return "read, then " + name, rate(t + seconds["read"])
+        if work.verb != "scan" and work.rows[1] > LONG_ROW and reads:
+            return "read, then " + name, rate(t + min(reads))
         return name, rate(t)
-    if "read" in seconds:
-        return "read", rate(seconds["read"])
+    if reads:
+        return "read", rate(min(reads))
     return None, None

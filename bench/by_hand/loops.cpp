@@ -10,6 +10,8 @@
 #include <limits>
 #include <utility>
 
+#include "peak.hpp"
+
 namespace bench {
 namespace {
 
@@ -240,17 +242,16 @@ struct min_plus_algebra {
   static state lane(const packs& p, int j) { return {p.v[0][j], p.v[1][j], p.v[2][j], p.v[3][j]}; }
 };
 
-float read(const void* from, std::size_t n) {
+template <bool Prefetch>
+int read(const void* from, std::size_t n) {
   const auto* p = static_cast<const char*>(from);
   i32 acc[8] = {};
-  std::size_t i = 0;
-  for (; i + 8 * bytes <= n; i += 8 * bytes) {
-    _mm_prefetch(p + i + 4096, _MM_HINT_T1);
-    for (int k = 1; k < 8 * bytes / 64; ++k) _mm_prefetch(p + i + 4096 + 64 * k, _MM_HINT_T1);
+  for (std::size_t i = 0; i + 8 * bytes <= n; i += 8 * bytes) {
+    for (int k = 0; Prefetch && k < 8 * bytes / 64; ++k) _mm_prefetch(p + i + 4096 + 64 * k, _MM_HINT_T1);
     for (int k = 0; k < 8; ++k) acc[k] |= load<i32>(p + i + static_cast<std::size_t>(k * bytes));
   }
-  const i32 v = ((acc[0] | acc[1]) | (acc[2] | acc[3])) | ((acc[4] | acc[5]) | (acc[6] | acc[7]));
-  return static_cast<float>(fold_lanes(v, [](int a, int b) { return a | b; }));
+  for (int k = 1; k < 8; ++k) acc[0] |= acc[k];
+  return fold_lanes(acc[0], [](int a, int b) { return a | b; });
 }
 
 template <bool Prefetch>
@@ -267,16 +268,13 @@ void copy(void* to, const void* from, std::size_t n) {
   _mm_sfence();
 }
 
-float fma_fp32() {
-  f32 acc[12];
-  for (int k = 0; k < 12; ++k) acc[k] = all(static_cast<float>(k));
-  const f32 a = all(0.5f), b = all(1.0f);
-  for (std::int64_t i = 0; i < (std::int64_t{1} << 30) / (12 * lanes * 2); ++i) {
-    for (int k = 0; k < 12; ++k) asm("vfmadd213ps %2, %1, %0" : "+v"(acc[k]) : "v"(a), "v"(b));
-  }
-  f32 v = f32{};
-  for (const f32& x : acc) v += x;
-  return sum_of(v);
+void fma_fp32() {
+  std::int64_t turns = (std::int64_t{1} << 30) / (12 * lanes * 2);
+#if REGROUP_BENCH_BYTES == 64
+  REGROUP_PEAK("vfmadd231ps", "zmm", turns);
+#else
+  REGROUP_PEAK("vfmadd231ps", "ymm", turns);
+#endif
 }
 
 }  // namespace
@@ -296,7 +294,8 @@ const by_hand REGROUP_BENCH_LOOPS = {
       constexpr double never = std::numeric_limits<double>::infinity();
       return fold_in_order<min_plus_algebra>(x, n, {0, never, never, 0});
     },
-    read,
+    read<false>,
+    read<true>,
     copy<false>,
     copy<true>,
     fma_fp32,

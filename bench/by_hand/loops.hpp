@@ -40,11 +40,12 @@ struct by_hand {
   run_state (*longest_run)(const unsigned char*, std::ptrdiff_t n);
   min_plus_state (*min_plus)(const min_plus_state*, std::ptrdiff_t n);
 
-  // Limits: bytes read, copied in three ways; 2^30 floating-point operations.
-  float (*read)(const void*, std::size_t bytes);
+  // Limits: bytes read and copied, with and without a prefetch to L2; 2^30 floating-point operations.
+  int (*read)(const void*, std::size_t bytes);
+  int (*read_prefetched)(const void*, std::size_t bytes);
   void (*copy_non_temporal)(void* to, const void* from, std::size_t bytes);
   void (*copy_prefetched)(void* to, const void* from, std::size_t bytes);  ///< non-temporal, with a prefetch to L2
-  float (*fma_fp32)();
+  void (*fma_fp32)();
 };
 
 const by_hand& loops();
@@ -53,7 +54,7 @@ extern const by_hand loops_v3, loops_v4;
 /// Peaks of multipliers that only some processors have: 2^30 operations, or nullptr.
 struct multiplier {
   const char* name;  ///< as in a work's name: `fma_fp16`, `dot_bf16`, `amx_bf16`
-  float (*run)();
+  void (*run)();
 };
 const multiplier* multipliers();  ///< ends with a nullptr name
 

@@ -7,6 +7,7 @@
 #include <cpuid.h>
 
 #include "loops.hpp"
+#include "peak.hpp"
 #include "regroup/host/dispatch.hpp"
 
 namespace bench {
@@ -14,36 +15,20 @@ namespace {
 
 constexpr std::int64_t operations = std::int64_t{1} << 30;
 
-// Twelve independent chains; asm, so that neither the order nor the count is the compiler's.
-[[gnu::target("avx512f,avx512bw,avx512bf16")]] float dot_bf16() {
-  __m512 acc[12];
-  for (auto& x : acc) x = _mm512_setzero_ps();
-  const __m512i a = _mm512_set1_epi16(0x3f80), b = _mm512_set1_epi16(0x3f80);
-  for (std::int64_t i = 0; i < operations / (12 * 64); ++i) {
-    for (auto& x : acc) asm("vdpbf16ps %2, %1, %0" : "+v"(x) : "v"(a), "v"(b));
-  }
-  __m512 sum = acc[0];
-  for (const auto& x : acc) sum = _mm512_add_ps(sum, x);
-  return _mm512_cvtss_f32(sum);
+// 32 products and sums an instruction.
+void dot_bf16() {
+  std::int64_t turns = operations / (12 * 64);
+  REGROUP_PEAK("vdpbf16ps", "zmm", turns);
 }
-
-[[gnu::target("avx512f,avx512bw")]] float fma_fp16() {
-  __m512i acc[12];
-  for (auto& x : acc) x = _mm512_setzero_si512();
-  const __m512i a = _mm512_set1_epi16(0x3800), b = _mm512_set1_epi16(0x3c00);  // x / 2 + 1
-  for (std::int64_t i = 0; i < operations / (12 * 64); ++i) {
-    for (auto& x : acc) asm("vfmadd213ph %2, %1, %0" : "+v"(x) : "v"(a), "v"(b));
-  }
-  __m512i sum = acc[0];
-  for (const auto& x : acc) sum = _mm512_xor_si512(sum, x);
-  return static_cast<float>(_mm512_reduce_max_epi32(sum));
+void fma_fp16() {
+  std::int64_t turns = operations / (12 * 64);
+  REGROUP_PEAK("vfmadd231ph", "zmm", turns);
 }
 
 // Two by two tiles of 16 x 16 sums over 32 products, four loads' worth of operands kept: 4 x 16384 operations a turn.
-[[gnu::target("amx-tile,amx-bf16")]] float amx_bf16() {
+[[gnu::target("amx-tile,amx-bf16")]] void amx_bf16() {
   alignas(64) unsigned char config[64] = {1};
   alignas(64) static unsigned short ones[512];
-  alignas(64) float out[256] = {};
   for (auto& x : ones) x = 0x3f80;
   for (int t = 0; t < 8; ++t) {
     config[16 + 2 * t] = 64;  // bytes a row
@@ -64,9 +49,7 @@ constexpr std::int64_t operations = std::int64_t{1} << 30;
     _tile_dpbf16ps(2, 5, 6);
     _tile_dpbf16ps(3, 5, 7);
   }
-  _tile_stored(0, out, 64);
   _tile_release();
-  return out[0];
 }
 
 bool has_leaf7(unsigned subleaf, char which, int bit) {
