@@ -88,10 +88,14 @@ attention_state<Real> attention_state<Real>::load(std::span<const std::byte> byt
   reader::require(from.take<std::uint32_t>() == order_version,
                   "this attention state was saved under another order version");
   reader::require(from.take<std::uint32_t>() == sizeof(Real), "this attention state was saved with another real type");
-  const shape outer(from.take_all<index>());
+  const auto extents = from.take_all<index>();
   const auto dv = from.take<index>();
-  reader::require(dv >= 0 && std::all_of(outer.begin(), outer.end(), [](index n) { return n >= 0; }),
-                  "a saved attention state has a negative extent");
+  reader::require(extents.size() <= 3, "a saved attention state has more than 3 axes (batch, heads, queries)");
+  index numbers = std::max<index>(dv, 1);
+  bool fits = dv >= 0;
+  for (const index n : extents) fits = fits && n >= 0 && !__builtin_mul_overflow(numbers, std::max<index>(n, 1), &numbers);
+  reader::require(fits, "a saved attention state has a negative extent, or more numbers than 64 bits count");
+  const shape outer(extents);
   attention_state result;
   result.outer_ = outer;
   result.dv_ = dv;

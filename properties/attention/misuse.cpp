@@ -151,6 +151,9 @@ TEST(attention_misuse, states) {
   refused<regroup::shape_error>([&] { a.merge(regroup::attention_state<float>(shape{2, 3}, 5)); });
   refused<regroup::shape_error>([&] { a.normalise(out({2, 3, 5})); });
   refused<regroup::shape_error>([&] { a.normalise(out({2, 3, 4}), out({2})); });
+  const regroup::attention_state<float> deep(shape{1, 1, 2, 3}, 4);
+  refused<regroup::shape_error>([&] { deep.normalise(out({1, 1, 2, 3, 4})); });
+  EXPECT_THROW((void)regroup::attention_state<float>::load(deep.save()), regroup::format_error);
   refused<regroup::shape_error>([&] { regroup::attention_state<float>(in({2, 3}), in({2, 4}), in({2, 3, 4})); });
   refused<regroup::shape_error>([&] { regroup::attention_state<float>(in({2, 3}), in({2, 3}), in({2, 4})); });
 }

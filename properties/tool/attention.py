@@ -161,7 +161,7 @@ class Attention(AttentionCase):
 
     def test_splits(self):
         q, k, v = self.inputs("f4", (2, 3, 10, 16), (2, 3, 300, 16))
-        for split in [1, 2, 3, 7, 300, 1000]:
+        for split in [1, 2, 3, 7, 300, 1000, 10**18]:
             for causal in [None, "bottom-right"]:
                 self.check(q, k, v, "f4", "--split", str(split), causal=causal)
 

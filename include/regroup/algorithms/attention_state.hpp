@@ -40,6 +40,9 @@ class results {
  public:
   results(const view<Out>& out, const logsumexp_output& lse, const shape& outer, index dv, const head_numbers& sinks = {})
       : out_(out) {
+    if (outer.size() > 3) {
+      throw_shape("attention's results have at most the axes (batch, heads, queries) before dv; got " + to_string(outer));
+    }
     shape full = outer;
     full.push_back(dv);
     if (!(out.extents() == full)) {
@@ -182,9 +185,10 @@ class attention_state {
     const shape& outer = work.outer();
     const int rank = outer.size();
     const index heads = rank < 2 ? 1 : outer[rank - 2];
-    for (index part = 0; part < split; ++part) {
+    const index parts = work.parts(split);
+    for (index part = 0; part < parts; ++part) {
       attention_state piece(outer, work.dv());
-      work.run(ex, part, split, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
+      work.run(ex, part, parts, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
         piece.put((batch * heads + head) * outer[rank - 1] + query, m, l, o);
       });
       if (part == 0) {

@@ -145,6 +145,12 @@ class workload {
   [[nodiscard]] const view<const T>& k() const noexcept { return k_; }
   [[nodiscard]] const view<const T>& v() const noexcept { return v_; }
 
+  /// `split` ranges of keys, less those that hold none whatever the request: empty states change nothing.
+  [[nodiscard]] index parts(index split) const {
+    index most = 1;
+    for (const request_problem& r : problems_) most = std::max(most, r.p.extents.keys);
+    return std::min(split, most);
+  }
   /// sink(batch, head, query, m, l, o) once a query, over range `part` of `parts` of its keys. Long requests are shared
   /// out over the executor's threads one by one, all short ones at once.
   template <executor Executor, class Sink>

@@ -74,7 +74,9 @@ def reference(q, k, v, kind, scale=None, causal=None, mask=None, lengths=None, w
         spread = np.einsum("bhij,bhjd->bhid", w * e, np.abs(v)) / l
         rel = (w * e).sum(-1, keepdims=True) / l
         lse = (m + np.log(l))[..., 0]
-        bound = 1.01 * (spread + np.abs(o) * (rel + u + UNIT[kind])) + SMALLEST[kind]
+        tiny = nk * np.finfo("f8" if kind == "f8" else "f4").tiny  # weights below the smallest normal are 0
+        tiny = tiny * np.abs(v).max(axis=2, keepdims=True, initial=0) / l
+        bound = 1.01 * (spread + tiny + np.abs(o) * (rel + u + UNIT[kind])) + SMALLEST[kind]
         lse_bound = 1.01 * (rel[..., 0] + 4 * u * np.abs(np.log(l[..., 0])) + u * np.abs(lse)) + u
     o, bound = (np.where(nothing[..., None], 0, a) for a in (o, bound))
     empty = ~np.isfinite(m[..., 0])
