@@ -208,7 +208,6 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
                          .k = at.k,
                          .v = at.v,
                          .next_k = next.k,
-                         .next_v = next.v,
                          .q = q_.data(),
                          .s = s_.data(),
                          .o = o,

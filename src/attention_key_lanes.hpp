@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's tile for few queries, as in decoding: lanes are keys for the scores (K is transposed in registers, 16 x 16
-// with AVX-512, so that a score stays one chain over d) and columns of V for O. Memory sets the pace: the next tile is
+// Attention's tile for few queries, as in decoding: lanes are keys for the scores (K is transposed in registers, 16 x
+// 16 with AVX-512, so that a score stays one chain over d) and columns of V for O. Memory sets the pace: the next tile is
 // fetched meanwhile, and all queries share each key and value read. Local to each instruction set's file. Level: block.
 #pragma once
 
@@ -15,6 +15,33 @@ namespace {
 /// Forced inline, and called from loops rather than lambdas: g++ drops a call to a function that only prefetches.
 [[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
 
+inline constexpr index rows_ahead = 16;  // 4 to 8 KiB at 128 columns, in the order of a sequential read
+
+/// Rows to be fetched in the order of memory, some lines at a time, while others are computed with.
+template <class T>
+struct fetcher {
+  const T* const* rows;
+  index row_bytes;
+  index lines;  // left
+  index row = 0, at = 0;
+
+  [[gnu::always_inline]] void operator()(int count) {
+    for (; count > 0 && lines > 0; --count, --lines) {
+      fetch(reinterpret_cast<const char*>(rows[row]) + at);
+      at += 64;
+      if (at >= row_bytes) {
+        at = 0;
+        ++row;
+      }
+    }
+  }
+};
+template <class T>
+inline fetcher<T> fetcher_of(const T* const* rows, index n, index width, bool fetches) {
+  const index bytes = width * static_cast<index>(sizeof(T));
+  return {rows, bytes, fetches ? n * ((bytes + 63) / 64) : 0};
+}
+
 /// Q queries from `query` on: their scores.
 template <class Pack, int Q, class T>
 inline void score_keys(const tile<T>& t, index query, bool fetches) {
@@ -23,14 +50,14 @@ inline void score_keys(const tile<T>& t, index query, bool fetches) {
   const index d = t.d;
   const Real* const q = t.q + query * d;
   for (index j = 0; j < t.n; j += w) {
+    const bool is_last = j + w >= t.n;
+    fetcher<T> ahead = fetcher_of(is_last ? t.v : t.k + j + w, w, is_last ? t.dv : d, fetches);  // the next to be read
     packs<Pack, Q> acc = {};
     index c = 0;
     for (; c + w <= d; c += w) {
       packs<Pack, w> x;
       unrolled<w>([&](int i) { x[i] = Pack::load(t.k[j + i] + c); });
-      if (fetches && c * static_cast<index>(sizeof(T)) % 64 == 0) {
-        for (int i = 0; i < w; ++i) fetch(t.next_k[j + i] + c);
-      }
+      ahead(w * static_cast<int>(sizeof(T)) * w / 64);
       transpose(x);
       [&]<int... I>(std::integer_sequence<int, I...>) {
         ((acc[I % Q] = Pack::fma(x[I / Q], Pack::all(q[I % Q * d + c + I / Q]), acc[I % Q])), ...);
@@ -59,6 +86,10 @@ inline void add_values(const tile<T>& t, index query, index column, index count,
   const Real* const s = t.s + query * tile_keys;
   Real* const o = t.o + query * t.dv + column;
   const bool is_part = count < w;
+  fetcher<T> ahead = fetcher_of(t.v + std::min(n, rows_ahead), std::max<index>(n - rows_ahead, 0), t.dv, fetches);
+  fetcher<T> next = fetcher_of(t.next_k, rows_ahead, t.d, fetches);
+  const int lines = static_cast<int>((ahead.row_bytes + 63) / 64);
+  const int next_lines = static_cast<int>((next.row_bytes + 63) / 64);
   [&]<int... I>(std::integer_sequence<int, I...>) {
     const auto load = [&](const auto* from, int v) {
       return is_part && v == V - 1 ? Pack::load_some(from + v * w, count) : Pack::load(from + v * w);
@@ -70,7 +101,8 @@ inline void add_values(const tile<T>& t, index query, index column, index count,
     };
     for (index j = 0; j < n; ++j) {
       const T* const v = t.v[j] + column;
-      for (index c = 0; fetches && c < V * w; c += 64 / static_cast<index>(sizeof(T))) fetch(t.next_v[j] + column + c);
+      ahead(lines);
+      if (j + rows_ahead >= n) next(next_lines);
       [&]<int... C>(std::integer_sequence<int, C...>) {
         if (is_part) return add(j, {load(v, C)...});
         add(j, {Pack::load(v + C * w)...});
@@ -149,13 +181,13 @@ struct with_key_lanes {
 
   [[gnu::flatten]] static void values(const tile<T>& t) {
     in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
-      constexpr int packs = std::max(1, std::min(8, Registers / Q));
+      constexpr int packs = Q * 8 <= Registers ? 8 : Q * 4 <= Registers ? 4 : Q * 2 <= Registers ? 2 : 1;
       index column = 0;
       for (; column + packs * Pack::width <= t.dv; column += packs * Pack::width) {
-        add_values<Pack, Q, packs>(t, first, column, Pack::width, first == 0);
+        add_values<Pack, Q, packs>(t, first, column, Pack::width, first == 0 && column == 0);
       }
       for (; column < t.dv; column += Pack::width) {
-        add_values<Pack, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width), first == 0);
+        add_values<Pack, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width), first == 0 && column == 0);
       }
     });
   }

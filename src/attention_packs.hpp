@@ -148,8 +148,8 @@ inline void transpose(packs<Pack, Pack::width>& x) {
   });
 }
 
-/// The nearest integer to t, even where two are, and what multiplies a float by that power of two when added to its bits
-/// (0 for NaN).
+/// n: the nearest integer to t, even where two are. power: added to the bits of a float it multiplies that by 2^n; 0 for
+/// NaN.
 template <class Pack>
 inline void round(const Pack& t, Pack& n, typename Pack::integers& power) {
   using integers = typename Pack::integers;
@@ -166,12 +166,13 @@ inline void round(const Pack& t, Pack& n, typename Pack::integers& power) {
   power = t.x == t.x ? reinterpret_cast<integers>(shifted.x) << 23 : integers{};
 }
 
-/// x = e^x for x <= 0 or NaN as attention's order has it: math::exp2 of x log2(e), rounded. Here without the selects that
-/// only positive arguments need: 7 fma or products and a comparison, which Zen 4's multipliers do as well. N packs side
+/// x = e^x for x <= 0 or NaN as attention's order has it: math::exp2 of x log2(e), rounded. Here without the selects
+/// that only positive arguments need: 7 fma or products and a comparison, which Zen 4's multipliers do as well. N packs side
 /// by side, step by step: the chain of one is longer than the scheduler's window.
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
-  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(static_cast<typename Pack::Real>(0x1.71547652b82fep+0))); });
+  constexpr auto log2_e = static_cast<typename Pack::Real>(0x1.71547652b82fep+0);
+  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(log2_e)); });
   if constexpr (Pack::is_float) {
     packs<Pack, N> f, p;
     typename Pack::integers power[static_cast<std::size_t>(N)];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's tile where lanes are queries: S^T = K Q^T and O^T += V^T P^T, with K and V broadcast as they lie in memory.
-// R rows by V packs of lanes stay in registers. A group of 16 lanes leaves out the keys that none of it sees, which
+// Attention's tile where lanes are queries: S^T = K Q^T and O^T += V^T P^T, with K and V broadcast as they lie in
+// memory. R rows by V packs of lanes stay in registers. A group of 16 lanes leaves out the keys that none of it sees, which
 // trims the causal diagonal. Local to each instruction set's file. Level: block.
 #pragma once
 
@@ -58,7 +58,7 @@ inline void in_blocks(index from, index to, const Block& block) {
   (std::make_integer_sequence<int, R - 1>{});
 }
 
-/// Panels of FullR x FullV where all lanes see all keys; panels of GroupR x GroupV, for a group and its keys, elsewhere.
+/// Panels of FullR x FullV where all lanes see all keys; elsewhere GroupR x GroupV, for a group of lanes and its keys.
 template <class Pack, int FullR, int FullV, int GroupR, int GroupV>
 struct with_query_lanes {
   using Real = typename Pack::Real;

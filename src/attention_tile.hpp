@@ -30,8 +30,7 @@ struct tile {
   index queries;           // or lanes, a multiple of 16
   const T* const* k;       // n rows of d, the last again up to 64
   const T* const* v;       // n rows of dv
-  const T* const* next_k;  // what to fetch meanwhile (64 rows of the next tile, or of this)
-  const T* const* next_v;
+  const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again
   const Real* q;  // times scale
   Real* s;        // scores, then weights
   Real* o;

@@ -49,7 +49,8 @@ struct recent {
 
 TEST(attention_memory, stays_small_at_65536_tokens) {
   constexpr cases::index n = 65536, d = 64;
-  const auto q = cases::normal<float>({n, d}, 1), k = cases::normal<float>({n, d}, 2), v = cases::normal<float>({n, d}, 3);
+  const auto q = cases::normal<float>({n, d}, 1), k = cases::normal<float>({n, d}, 2);
+  const auto v = cases::normal<float>({n, d}, 3);
   cases::tensor<float> out({n, d});
   const auto few = cases::slice(q.view(), 0, n - 80, n);
   cases::tensor<float> few_out({80, d});

@@ -3,8 +3,8 @@
 // for each query, whatever else is computed with it:
 //   score   = the chain s = fma(q[c] scale, k[c], s) over c ascending from 0, q[c] scale rounded; then the masks
 //   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
-//             multiplied by decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending from 0,
-//             w = decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
+//             multiplied by decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending
+//             from 0, w = decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
 //   decay   = exp2(x log2(e)) by math::exp2, the difference and the product each rounded
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
