@@ -181,10 +181,10 @@ struct with_key_lanes {
 
   [[gnu::flatten]] static void values(const tile<T>& t) {
     in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
-      constexpr int packs = Q * 8 <= Registers ? 8 : Q * 4 <= Registers ? 4 : Q * 2 <= Registers ? 2 : 1;
+      constexpr int width = Q * 8 <= Registers ? 8 : Q * 4 <= Registers ? 4 : Q * 2 <= Registers ? 2 : 1;
       index column = 0;
-      for (; column + packs * Pack::width <= t.dv; column += packs * Pack::width) {
-        add_values<Pack, Q, packs>(t, first, column, Pack::width, first == 0 && column == 0);
+      for (; column + width * Pack::width <= t.dv; column += width * Pack::width) {
+        add_values<Pack, Q, width>(t, first, column, Pack::width, first == 0 && column == 0);
       }
       for (; column < t.dv; column += Pack::width) {
         add_values<Pack, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width), first == 0 && column == 0);

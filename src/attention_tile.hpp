@@ -29,7 +29,7 @@ struct tile {
   index n, d, dv;
   index queries;           // or lanes, a multiple of 16
   const T* const* k;       // n rows of d, the last again up to 64
-  const T* const* v;       // n rows of dv
+  const T* const* v;       // n rows of dv, the last again up to 64
   const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again
   const Real* q;  // times scale
   Real* s;        // scores, then weights
@@ -37,7 +37,7 @@ struct tile {
   Real* m;
   Real* l;
   Real* factor;  // what corrects o, one a query
-  bool* grows;   // whether some factor is not 1, one a group of lanes (or a query)
+  bool* grows;   // whether some factor is not 1, one a group of lanes; query lanes only
   // Query or lane i sees the keys [first[i], last[i]) of the tile; a group some of [group_first, group_last).
   bool is_whole;  // all see all
   const std::int32_t* first;

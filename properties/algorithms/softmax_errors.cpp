@@ -85,7 +85,8 @@ TEST(softmax_errors, overlap) {
 }
 
 TEST(softmax_errors, scale) {
-  for (const double scale : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+  for (const double scale :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e39, -1e39}) {
     refused<regroup::argument_error>(
         [&](float* p) {
           regroup::softmax(par, view(p, {4, 5}), view(p + 20, {4, 5}), {.scale = scale});

@@ -46,6 +46,24 @@ class special_values : public testing::Test {
 using reals = testing::Types<float, double>;
 TYPED_TEST_SUITE(special_values, reals);
 
+TYPED_TEST(special_values, decay_is_exp_of_what_is_not_positive) {
+  using test = TestFixture;
+  using limits = typename test::limits;
+  const auto expect = [](TypeParam x) {
+    EXPECT_EQ(std::bit_cast<typename test::word>(math::decay(x)), std::bit_cast<typename test::word>(math::exp(x)))
+        << x;
+  };
+  for (const TypeParam x :
+       {TypeParam(-0.0), TypeParam(0.0), -limits::denorm_min(), -limits::min(), -limits::max(), -test::infinity}) {
+    expect(x);
+  }
+  TypeParam x = test::e_lowest;
+  for (int i = 0; i < 1000; ++i) x = test::down(x);
+  for (int i = 0; i < 2000; ++i) expect(x = test::up(x));
+  for (int i = 0; i <= 1'000'000; ++i) expect(test::e_lowest * TypeParam(1.01) * TypeParam(i) / TypeParam(1'000'000));
+  for (const TypeParam n : test::nans()) EXPECT_TRUE(math::is_nan(math::decay(n)));
+}
+
 TYPED_TEST(special_values, exp_table) {
   using test = TestFixture;
   using limits = typename test::limits;

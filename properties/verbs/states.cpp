@@ -2,6 +2,7 @@
 // States and elements of any kind: strings, classes without a default, records with projections, borrowed values.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <deque>
 #include <optional>
 #include <string>
@@ -28,6 +29,18 @@ struct city {
   std::string name;
   double people;
   [[nodiscard]] std::string_view initial() const { return std::string_view(name).substr(0, 1); }
+};
+
+/// The first element, of 2 KiB: a tile of them has no room on a stack.
+struct first_of {
+  struct state {
+    bool some;
+    std::array<double, 256> value;
+  };
+  state identity() const { return {}; }
+  state lift(const std::array<double, 256>& x) const { return {true, x}; }
+  state operator()(const state& a, const state& b) const { return a.some ? a : b; }
+  double lower(const state& s) const { return s.value[255]; }
 };
 
 struct largest {
@@ -105,6 +118,17 @@ TEST(states, strings_keep_order) {
   regroup::accumulator acc{verbs::join{}, 4000};
   for (const auto& w : words) acc.push_one(w);
   EXPECT_EQ(acc.value(), letters);
+}
+
+TEST(states, elements_of_two_kilobytes) {
+  std::vector<std::array<double, 256>> xs(5000);
+  for (std::size_t i = 0; i < xs.size(); ++i) xs[i].fill(static_cast<double>(i) + 1);
+  with_executors([&](const auto& ex) {
+    EXPECT_EQ(regroup::reduce(ex, xs, first_of{}), 1);
+    std::vector<double> ys(xs.size());
+    regroup::inclusive_scan(ex, xs, ys, first_of{});
+    EXPECT_EQ(ys, std::vector<double>(xs.size(), 1));
+  });
 }
 
 TEST(states, borrowed_and_optional) {

@@ -60,8 +60,8 @@ struct mask_of_whole {
 /// Request b of any source of keys, alone.
 template <class T>
 attention_source<T> request(const attention_source<T>& keys, std::size_t b) {
-  attention_source<T> one = keys;
-  if (keys.lengths) one.lengths = std::vector<index>{keys.lengths->at(b)};
+  attention_source<T> one{.k = keys.k, .v = keys.v, .is_paged = keys.is_paged, .pages = keys.pages};
+  if (keys.lengths) one.lengths = std::vector<index>{(*keys.lengths)[b]};
   if (keys.is_paged) {
     const auto first = keys.table.begin() + static_cast<std::ptrdiff_t>(b) * keys.pages;
     one.table.assign(first, first + keys.pages);
@@ -81,19 +81,26 @@ attention_source<T> request(const ragged_source<T>& keys, std::size_t b) {
 }
 
 template <class T>
-index requests_of(const attention_source<T>& keys) {
-  if (keys.is_paged) return keys.batches;
-  if (keys.k.rank() != 4 || keys.v.rank() != 4) {
+index dense_requests_of(const attention_source<T>& keys) {
+  if (keys.k.rank() != 4 || keys.v.rank() != 4 || keys.k.extent(0) != keys.v.extent(0)) {
     throw_shape("keys and values of ragged queries are ragged, paged, or (requests, heads, keys, d); got " +
                 to_string(keys.k.extents()) + " and " + to_string(keys.v.extents()));
   }
-  return std::min(keys.k.extent(0), keys.v.extent(0));
+  return keys.k.extent(0);
+}
+template <class T>
+index requests_of(const attention_source<T>& keys) {
+  const index requests = keys.is_paged ? keys.batches : dense_requests_of(keys);
+  if (keys.lengths && static_cast<index>(keys.lengths->size()) != requests) {
+    throw_shape("there is one length of keys a request, here " + std::to_string(requests) + "; got " +
+                std::to_string(keys.lengths->size()));
+  }
+  return requests;
 }
 template <class T>
 index requests_of(const ragged_source<T>& keys) {
   return static_cast<index>(keys.offsets.size()) - 1;
 }
-
 /// The problems of one call, checked. They refer to what the call was given.
 template <class T>
 class workload {

@@ -42,10 +42,12 @@ using element_in = std::remove_cv_t<typename decltype(view(std::declval<View&>()
 template <class View>
 using real_in = widened<element_in<View>>;
 
-/// The scale of the options; throws argument_error where it is not finite.
+/// The scale of the options; throws argument_error where it is not finite as a Real.
 template <std::floating_point Real>
 scaled<Real> scale_of(double s) {
-  if (!std::isfinite(s)) throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
+  if (!(std::abs(s) <= static_cast<double>(std::numeric_limits<Real>::max()))) {
+    throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
+  }
   return {static_cast<Real>(s)};
 }
 

@@ -198,7 +198,7 @@ class near_sweep {
   template <class Meanwhile>
   row_state state(const X* x, Real* weights, const Meanwhile& meanwhile) {
     if (length_ == 0) return log_sum_exp<Real>{}.identity();
-    Real m = peak<Real>{}.lower(fold(peak<Real>{}, [&](index i) { return load_seen{x + i, seen_}; }));
+    Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) { return load_seen{x + i, seen_}; }));
     if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
     const index ahead = std::max(length_, tile_elements);
     const Real s = fold(plus<Real>{}, [&](index i) {
@@ -250,7 +250,7 @@ class far_sweep {
   template <class Row>
   typename log_sum_exp<Real>::state state_of_row(const Row& row) const {
     if (row.size() > longest_two_sweep_row) return fold(row, over{log_sum_exp<Real>{}, seen_});
-    Real m = peak<Real>{}.lower(fold(row, over{peak<Real>{}, seen_}));
+    Real m = detail::peak<Real>{}.lower(fold(row, over{detail::peak<Real>{}, seen_}));
     if (!math::is_finite(m)) m = fold(row, over{maximum<Real>{}, seen_}) + Real{0};
     return {m, plus<Real>{}.lower(fold(row, over{plus<Real>{}, weight<Real>{seen_, m}}))};
   }

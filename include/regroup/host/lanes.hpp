@@ -172,10 +172,10 @@ void turn_pieces(const X* from, X* to, index n, turning_to where) {
 template <class X>
 inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
 
-/// body(the same tile with its pieces turned), where its elements can be moved.
+/// body(the same tile with its pieces turned), where its elements can be moved and are small.
 template <class X, class Body>
 void with_turned(const tile<load_from<X>>& t, const Body& body) {
-  if constexpr (is_movable<X>) {
+  if constexpr (is_movable<X> && sizeof(X) <= 16) {
     alignas(64) std::array<X, tile_elements> turned;
     turn_pieces(t.load().first, turned.data(), t.size(), turning_to::lanes);
     body(tile<load_turned<X>>{{turned.data()}, t.size()});

@@ -49,19 +49,20 @@ class carry_chain {
  public:
   explicit carry_chain(const M& m) : m_(&m) {}
   /// The carry into the next tile.
-  [[nodiscard]] tile_carry<state_of<M>> next() const { return {totals_.value(*m_), preceding_}; }
+  [[nodiscard]] const tile_carry<state_of<M>>& next() const noexcept { return next_; }
   /// Counts that tile in.
   void push(tile_summary<state_of<M>> summary) {
-    std::optional<state_of<M>> base = totals_.value(*m_);
+    std::optional<state_of<M>> base = next_.carry;
     if (summary.before) base = joined(*m_, base, *summary.before);
-    preceding_ = joined(*m_, base, summary.last);
+    next_.preceding = joined(*m_, base, summary.last);
     totals_.push(*m_, {0, tiles_++, std::move(summary.total)});
+    next_.carry = totals_.value(*m_);
   }
 
  private:
   const M* m_;
   forest<state_of<M>> totals_;
-  std::optional<state_of<M>> preceding_;
+  tile_carry<state_of<M>> next_;
   index tiles_ = 0;
 };
 

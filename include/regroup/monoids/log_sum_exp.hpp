@@ -55,6 +55,7 @@ struct finite_weight {
   }
 };
 
+namespace detail {
 /// The largest element but for NaN, which may or may not show, and the sign of zero: what softmax's first sweep needs,
 /// since its second one meets every NaN. One instruction a pack.
 template <std::floating_point Real>
@@ -64,6 +65,7 @@ struct peak {
   constexpr Real operator()(Real a, Real b) const { return a < b ? b : a; }
   constexpr Real lower(Real m) const { return m + Real{0}; }
 };
+}  // namespace detail
 
 /// log(sum exp x) of elements converted to Real, natural logarithm: -inf for nothing or all -inf, +inf where one is,
 /// NaN in, NaN out. State (m, s) with identity (-inf, 0); NaN is NaN in both. A tile is lifted at once: its maximum, then
@@ -94,7 +96,7 @@ struct log_sum_exp {
   }
   template <class Tile>
   constexpr state lift_tile(const Tile& tile) const {
-    const Real m = peak<Real>{}.lower(tile.fold(peak<Real>{}));
+    const Real m = detail::peak<Real>{}.lower(tile.fold(detail::peak<Real>{}));
     const Real s = math::is_finite(m) ? tile.fold(plus<Real>{}, finite_weight<Real>{m})
                                       : tile.fold(plus<Real>{}, softmax_weight<Real>{m});
     return {math::select(s == s, m, s), plus<Real>{}.lower(s)};
