@@ -7,6 +7,7 @@
 #include <bit>
 #include <cmath>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "regroup/algorithms/attention.hpp"
@@ -95,6 +96,17 @@ template <class T, class Out>
 testing::AssertionResult same_bits(const answer<T, Out>& a, const answer<T, Out>& b) {
   const auto out = same_bits(a.out, b.out);
   return out ? same_bits(a.lse, b.lse) : out;
+}
+
+/// f() throws an Error with a sentence.
+template <class Error, class F>
+void refused(const F& f) {
+  try {
+    f();
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& e) {
+    EXPECT_GT(std::string(e.what()).size(), 30U) << e.what();
+  }
 }
 
 }  // namespace cases

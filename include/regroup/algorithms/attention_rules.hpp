@@ -105,19 +105,6 @@ struct all_of {
                rules);
     return whole;
   }
-  template <class Real>
-  requires(has_function<Rules, Real> || ...) Real operator()(Real score, index batch, index head, index query,
-                                                             index key) const {
-    bool is_hidden = false;
-    const auto step = [&]<class R>(const R& r) {
-      if constexpr (has_function<R, Real>) {
-        score = static_cast<Real>(r(score, batch, head, query, key));
-        is_hidden |= score == Real{hidden};
-      }
-    };
-    std::apply([&](const auto&... r) { (step(r), ...); }, rules);
-    return math::select(is_hidden, Real{hidden}, score);
-  }
 };
 
 }  // namespace mask_rules
@@ -206,8 +193,7 @@ class bound_mask_of final : public bound_mask {
   Rule rule_;
 };
 
-/// all_of with one loop over the tile for each rule: loops of one rule become packs where a chain of all of them may not
-/// (measured: attention with softcap and ALiBi 1.7 times faster).
+/// all_of with one loop over the tile for each rule: loops of one rule become packs where a chain of all of them may not.
 class bound_sequence final : public bound_mask {
  public:
   explicit bound_sequence(std::vector<bound_pointer> parts) : parts_(std::move(parts)) {}

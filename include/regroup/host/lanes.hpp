@@ -16,85 +16,13 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/columns.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/tile.hpp"
 #include "regroup/host/turn.hpp"
 
 namespace regroup::host {
 
-inline constexpr index piece_elements = tile_elements / lanes;
-
-/// One tile of elements in position order; what `lift_tile` receives.
-template <class Load>
-class tile {
- public:
-  constexpr tile(Load load, index size) : load_(std::move(load)), size_(size) {}
-  [[nodiscard]] constexpr index size() const noexcept { return size_; }
-  constexpr decltype(auto) operator[](index i) const { return load_(i); }
-  /// Element `i` of piece `j`.
-  constexpr decltype(auto) at(index i, index j) const {
-    if constexpr (requires { load_.at(i, j); }) {
-      return load_.at(i, j);
-    } else {
-      return load_(j * piece_elements + i);
-    }
-  }
-  [[nodiscard]] constexpr const Load& load() const noexcept { return load_; }
-
-  /// The leaf of another monoid over map(element): the same lanes, the same order.
-  template <class M, class Map = std::identity>
-  constexpr state_of<M> fold(const M& m, const Map& map = {}) const;
-
- private:
-  Load load_;
-  index size_;
-};
-
-/// Asks memory to bring L elements, which may be past the end of anything, to the cache of a level.
-template <int Level, class X>
-void prefetch_lanes(const X* first) {
-  const auto* const bytes = reinterpret_cast<const char*>(first);
-  for (index at = 0; at < lanes * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
-}
-
-/// Reads elements side by side, 16-bit floats widened.
-template <class X>
-struct load_from {
-  const X* first;
-  constexpr decltype(auto) operator()(index i) const { return widen(first[i]); }
-};
-
-/// Reads a source where it is: states may borrow from its elements, so they are not copied.
-template <class Source>
-struct load_of {
-  const Source* source;
-  index first;
-  constexpr decltype(auto) operator()(index i) const { return (*source)[first + i]; }
-};
-
-/// Reads a tile whose pieces have been turned: element `i` of piece `j` stands at [i * L + j].
-template <class X>
-struct load_turned {
-  const X* turned;
-  const X* first = nullptr;  // where it came from
-  constexpr decltype(auto) at(index i, index j) const { return widen(turned[i * lanes + j]); }
-  /// While step i of the pieces is computed.
-  void meanwhile(index i) const {
-    if (first != nullptr) prefetch_lanes<1>(first + tile_elements + i * lanes);
-  }
-};
-
-template <class Load, class Map>
-struct mapped {
-  Load load;
-  Map map;
-  constexpr auto operator()(index i) const { return map(load(i)); }
-  /// The map takes its time, and memory may work meanwhile on the next tile.
-  void meanwhile(index i) const {
-    if constexpr (requires { *load.first; }) prefetch_lanes<1>(load.first + tile_elements + i);
-  }
-};
-
 // clang's flatten goes one call deep, so there these loops are inlined into the dispatched function by name, and their
-// calls, the operator's among them, into the loops (host/dispatch.hpp; without, log_sum_exp takes 29 for 0.5 ns an element).
+// calls, the operator's among them, into the loops (host/dispatch.hpp).
 #if defined(__clang__)
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
