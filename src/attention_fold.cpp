@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "attention_tile.hpp"
@@ -34,6 +35,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   batch_ = number / of_head / p.key_heads;
   count_ = std::min(block_queries, p.rows() - first);
   has_key_lanes_ = count_ <= tiles::most_queries;
+  has_pairs_ = tiles::takes_pairs<T>();
   lanes_ = has_key_lanes_ ? count_ : (count_ + tiles::group_lanes - 1) / tiles::group_lanes * tiles::group_lanes;
   range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};
@@ -56,6 +58,7 @@ block<T>::block(const block& whole, index lane)
     : p_(whole.p_),
       is_careful_(true),
       has_key_lanes_(true),
+      has_pairs_(whole.has_pairs_),
       batch_(whole.batch_),
       key_head_(whole.key_head_),
       count_(1),
@@ -72,35 +75,44 @@ key_range block<T>::leaves() const noexcept {
   return {all_.first / attention_leaf_keys, (all_.last - 1) / attention_leaf_keys + 1};
 }
 
-/// Memory, and the queries times scale: (queries, d), or (d, lanes).
+/// Memory, and the queries times scale, or in pairs: (queries, d), or (d, lanes).
 template <class T>
 void block<T>::prepare() {
-  is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || (!has_key_lanes_ && !std::same_as<T, Real>);
+  const bool widens = !has_key_lanes_ && !has_pairs_ && !std::same_as<T, Real>;
+  is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || widens || (has_pairs_ && p_.d % 2 != 0);
   s_.resize(attention_tile_keys * std::max(lanes_, index{1}));
   for (buffer<Real>* const x : {&m_, &l_, &factor_}) x->resize(lanes_);
-  q_.resize(p_.d * lanes_);
+  const index d = has_pairs_ ? (p_.d + 1) / 2 : p_.d;
+  q_.resize(d * lanes_);
   if (is_careful_) {
-    nothing_.resize(p_.dv);
-    std::fill(nothing_.data(), nothing_.data() + p_.dv, T{});
+    const index bytes = p_.dv * index{sizeof(Real)};
+    nothing_.resize(bytes);
+    std::fill(nothing_.data(), nothing_.data() + bytes, std::byte{});
   }
   if (!has_key_lanes_) o_.resize(p_.dv * lanes_);
-  if (p_.d == 0) return;
+  if (!has_key_lanes_ && has_pairs_) pairs_.resize(attention_tile_keys / 2 * p_.dv);
+  if (d == 0) return;
   buffer<Real> rows;  // (lanes, d)
-  if (!has_key_lanes_) rows.resize(p_.d * lanes_);
+  if (!has_key_lanes_) rows.resize(d * lanes_);
   Real* const to = has_key_lanes_ ? q_.data() : rows.data();
-  host::dispatch([&, scale = p_.scale, d = p_.d, stride = p_.q.stride(3)] {
+  host::dispatch([&, scale = p_.scale, stride = p_.q.stride(3)] {
     for (index lane = 0; lane < lanes_; ++lane) {
       const T* const from = &p_.q(batch_, head(lane), query(lane), index{0});
-      if (stride == 1) {
-        for (index c = 0; c < d; ++c) to[lane * d + c] = widen(from[c]) * scale;
+      Real* const row = to + lane * d;
+      if (has_pairs_) {
+        row[d - 1] = 0;
+        auto* const pairs = reinterpret_cast<std::byte*>(row);
+        for (index c = 0; c < p_.d; ++c) std::memcpy(pairs + c * index{sizeof(T)}, from + c * stride, sizeof(T));
+      } else if (stride == 1) {
+        for (index c = 0; c < d; ++c) row[c] = widen(from[c]) * scale;
       } else {
-        for (index c = 0; c < d; ++c) to[lane * d + c] = widen(from[c * stride]) * scale;
+        for (index c = 0; c < d; ++c) row[c] = widen(from[c * stride]) * scale;
       }
     }
   });
   if (has_key_lanes_) return;
   const tiles::query_lanes<Real>& kernel = tiles::current();
-  kernel.transpose({to, p_.d, q_.data(), lanes_, lanes_, p_.d});
+  kernel.transpose({to, d, q_.data(), lanes_, lanes_, d});
 }
 
 template <class T>
@@ -135,22 +147,34 @@ void block<T>::find_rows(index first, index last, rows<T>& to) const {
   std::fill(to.v + (last - first), to.v + attention_tile_keys, to.v[last - first - 1]);
 }
 
+/// Rows of E, with zeros up to an even width.
 template <class T>
-void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, buffer<Real>& to,
-                         const Real** rows_to) const {
-  const index width = x.extent(3);
+template <class E>
+void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, buffer<E>& to,
+                         const E** rows_to) const {
+  const index width = x.extent(3), padded = width + width % 2;
   const index stride = x.stride(3);
-  to.resize(attention_tile_keys * width);
-  for (index j = 0; j < attention_tile_keys; ++j) rows_to[j] = to.data() + std::min(j, n - 1) * width;
+  to.resize(attention_tile_keys * padded);
+  for (index j = 0; j < attention_tile_keys; ++j) rows_to[j] = to.data() + std::min(j, n - 1) * padded;
   host::dispatch([&] {
     for (index j = 0; j < n; ++j) {
       const T* const row = from[j];
-      Real* const row_to = to.data() + j * width;
+      E* const row_to = to.data() + j * padded;
+      const auto copy = [&](const auto& element) {
+        for (index c = 0; c < width; ++c) {
+          if constexpr (std::same_as<E, T>) {
+            row_to[c] = element(c);
+          } else {
+            row_to[c] = widen(element(c));
+          }
+        }
+      };
       if (stride == 1) {
-        for (index c = 0; c < width; ++c) row_to[c] = widen(row[c]);
+        copy([&](index c) { return row[c]; });
       } else {
-        for (index c = 0; c < width; ++c) row_to[c] = widen(row[c * stride]);
+        copy([&](index c) { return row[c * stride]; });
       }
+      if (padded > width) row_to[width] = E{};
     }
   });
 }
@@ -197,7 +221,7 @@ template <class T>
 template <class E>
 void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o) {
   const tiles::kernels<E>* kernel = &static_cast<const tiles::key_lanes<E>&>(tiles::current());
-  if constexpr (std::same_as<E, Real>) {
+  if constexpr (std::derived_from<tiles::instruction_set, tiles::query_lanes<E>>) {
     if (!has_key_lanes_) kernel = &static_cast<const tiles::query_lanes<E>&>(tiles::current());
   }
   bool grows[4];
@@ -209,6 +233,8 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
                          .v = at.v,
                          .next_k = next.k,
                          .q = q_.data(),
+                         .scale = p_.scale,
+                         .pairs = pairs_.data(),
                          .s = s_.data(),
                          .o = o,
                          .m = m_.data(),
@@ -223,16 +249,21 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
   if (p_.mask->has_function() && !is_whole_) std::fill(t.s, t.s + attention_tile_keys * lanes_, Real{});
   kernel->scores(t);
   if (p_.mask->has_function()) mask(first, last);
-  for (index j = 0; is_careful_ && j < t.n; ++j) {
+  for (index j = 0; is_careful_ && j < attention_tile_keys; ++j) {
     const bool hides = j < first_[0] || j >= last_[0] || t.s[j] == Real{hidden};
-    if constexpr (std::same_as<E, T>) {
-      if (hides) at.v[j] = nothing_.data();
-    } else if (hides) {
-      std::fill(v_.data() + j * p_.dv, v_.data() + (j + 1) * p_.dv, Real{});
-    }
+    if (hides) at.v[j] = reinterpret_cast<const E*>(nothing_.data());
   }
   kernel->weights(t);
   kernel->values(t);
+}
+
+template <class T>
+template <class E>
+void block<T>::fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o) {
+  rows<E> copies;
+  copy_rows(p_.k, at_.k, last - first, k, copies.k);
+  copy_rows(p_.v, at_.v, last - first, v, copies.v);
+  fold_rows(first, last, copies, copies, o);
 }
 
 /// Folds keys [first, last) of one tile, which some lane may see, into m_, l_ and o.
@@ -244,12 +275,8 @@ void block<T>::fold_tile(index first, index last, Real* o) {
   } else {
     find_rows(first, last, at_);
   }
-  if (is_copied_) {
-    rows<Real> copies;
-    copy_rows(p_.k, at_.k, last - first, k_, copies.k);
-    copy_rows(p_.v, at_.v, last - first, v_, copies.v);
-    return fold_rows(first, last, copies, copies, o);
-  }
+  if (is_copied_ && has_pairs_) return fold_copies(first, last, k_copy_, v_copy_, o);
+  if (is_copied_) return fold_copies(first, last, k_, v_, o);
   const bool has_next = has_key_lanes_ && last < all_.last;
   if (has_next) find_rows(last, tile_end(last), next_);
   fold_rows(first, last, at_, has_next ? next_ : at_, o);

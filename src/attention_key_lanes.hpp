@@ -6,8 +6,7 @@
 
 #include <algorithm>
 
-#include "attention_packs.hpp"
-#include "attention_tile.hpp"
+#include "attention_products.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -43,44 +42,48 @@ inline fetcher<T> fetcher_of(const T* const* rows, index n, index width, bool fe
 }
 
 /// Q queries from `query` on: their scores.
-template <class Pack, int Q, class T>
-inline void score_keys(const tile<T>& t, index query, bool fetches) {
-  using Real = typename Pack::Real;
-  constexpr int w = Pack::width;
-  const index d = t.d;
-  const Real* const q = t.q + query * d;
+template <class Products, int Q>
+inline void score_keys(const tile<typename Products::T>& t, index query, bool fetches) {
+  using Pack = typename Products::Pack;
+  using T = typename Products::T;
+  constexpr int w = Pack::width, n = Products::at_once;
+  const index d = (t.d + n - 1) / n;  // steps
+  const auto* const q = t.q + query * d;
   for (index j = 0; j < t.n; j += w) {
     const bool is_last = j + w >= t.n;
-    fetcher<T> ahead = fetcher_of(is_last ? t.v : t.k + j + w, w, is_last ? t.dv : d, fetches);  // the next to be read
+    fetcher<T> ahead =
+        fetcher_of(is_last ? t.v : t.k + j + w, w, is_last ? t.dv : t.d, fetches);  // the next to be read
     packs<Pack, Q> acc = {};
     index c = 0;
     for (; c + w <= d; c += w) {
       packs<Pack, w> x;
-      unrolled<w>([&](int i) { x[i] = Pack::load(t.k[j + i] + c); });
-      ahead(w * static_cast<int>(sizeof(T)) * w / 64);
+      unrolled<w>([&](int i) { x[i] = Products::load(t.k[j + i] + c * n); });
+      ahead(w * static_cast<int>(sizeof(T)) * w * n / 64);
       transpose(x);
       [&]<int... I>(std::integer_sequence<int, I...>) {
-        ((acc[I % Q] = Pack::fma(x[I / Q], Pack::all(q[I % Q * d + c + I / Q]), acc[I % Q])), ...);
+        ((acc[I % Q] = Products::add(acc[I % Q], x[I / Q], Products::all_of(q + I % Q * d + c + I / Q))), ...);
       }
       (std::make_integer_sequence<int, w * Q>{});
     }
     if (c < d) {
       packs<Pack, w> x;
-      unrolled<w>([&](int i) { x[i] = Pack::load_some(t.k[j + i] + c, d - c); });
+      unrolled<w>([&](int i) { x[i] = Products::load_some(t.k[j + i] + c * n, t.d - c * n); });
       transpose(x);
       unrolled<w - 1>([&](int i) {
         if (c + i >= d) return;
-        unrolled<Q>([&](int a) { acc[a] = Pack::fma(x[i], Pack::all(q[a * d + c + i]), acc[a]); });
+        unrolled<Q>([&](int a) { acc[a] = Products::add(acc[a], x[i], Products::all_of(q + a * d + c + i)); });
       });
     }
-    unrolled<Q>([&](int a) { acc[a].store(t.s + (query + a) * tile_keys + j); });
+    unrolled<Q>([&](int a) { Products::score(acc[a], t).store(t.s + (query + a) * tile_keys + j); });
   }
 }
 
 /// Q queries from `query` on: V packs of columns of O from `column` on, the last of them `count` wide.
-template <class Pack, int Q, int V, class T>
-inline void add_values(const tile<T>& t, index query, index column, index count, bool fetches) {
-  using Real = typename Pack::Real;
+template <class Products, int Q, int V>
+inline void add_values(const tile<typename Products::T>& t, index query, index column, index count, bool fetches) {
+  using Pack = typename Products::Pack;
+  using T = typename Products::T;
+  using Real = typename Products::Real;
   constexpr int w = Pack::width;
   const index n = t.n;
   const Real* const s = t.s + query * tile_keys;
@@ -91,21 +94,26 @@ inline void add_values(const tile<T>& t, index query, index column, index count,
   const int lines = static_cast<int>((ahead.row_bytes + 63) / 64);
   const int next_lines = static_cast<int>((next.row_bytes + 63) / 64);
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    const auto load = [&](const auto* from, int v) {
+    const auto load = [&](const Real* from, int v) {
       return is_part && v == V - 1 ? Pack::load_some(from + v * w, count) : Pack::load(from + v * w);
     };
-    packs<Pack, Q * V> acc = {load(o + I / V * t.dv, I % V)...};
+    packs<Pack, Q* V> acc = {load(o + I / V * t.dv, I % V)...};
     ((acc[I] = Pack::product(acc[I], Pack::all(t.factor[query + I / V]))), ...);
     const auto add = [&](index j, const packs<Pack, V>& x) {
-      ((acc[I] = Pack::fma(Pack::all(s[I / V * tile_keys + j]), x[I % V], acc[I])), ...);
+      ((acc[I] = Products::add(acc[I], Products::all_of(s + I / V * tile_keys + j / Products::at_once), x[I % V])),
+       ...);
     };
-    for (index j = 0; j < n; ++j) {
-      const T* const v = t.v[j] + column;
-      ahead(lines);
-      if (j + rows_ahead >= n) next(next_lines);
+    for (index j = 0; j < n; j += Products::at_once) {
+      const T* const* const v = t.v + j;
+      ahead(lines * Products::at_once);
+      if (j + rows_ahead >= n) next(next_lines * Products::at_once);
       [&]<int... C>(std::integer_sequence<int, C...>) {
-        if (is_part) return add(j, {load(v, C)...});
-        add(j, {Pack::load(v + C * w)...});
+        const auto load_rows = [&](int i) {
+          return is_part && i == V - 1 ? Products::load_rows_some(v, column + i * w, count)
+                                       : Products::load_rows(v, column + i * w);
+        };
+        if (is_part) return add(j, {load_rows(C)...});
+        add(j, {Products::load_rows(v, column + C * w)...});
       }
       (std::make_integer_sequence<int, V>{});
     }
@@ -133,13 +141,15 @@ inline void in_passes(index queries, const Body& body) {
 }
 
 /// Most queries in one pass over the keys; Registers for accumulators of O.
-template <class T, class Pack, int Most, int Registers>
+template <class Products, int Most, int Registers>
 struct with_key_lanes {
-  using Real = typename Pack::Real;
+  using Pack = typename Products::Pack;
+  using T = typename Products::T;
+  using Real = typename Products::Real;
 
   [[gnu::flatten]] static void scores(const tile<T>& t) {
     in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
-      score_keys<Pack, Q>(t, first, first == 0);
+      score_keys<Products, Q>(t, first, first == 0);
     });
   }
 
@@ -173,9 +183,7 @@ struct with_key_lanes {
       } else {
         sweep(std::false_type{});
       }
-      Real l = t.l[q];
-      for (index j = 0; j < t.n; ++j) l += s[j];
-      t.l[q] = l;
+      t.l[q] = Products::keep(s, t.n, t.l[q]);
     }
   }
 
@@ -184,10 +192,11 @@ struct with_key_lanes {
       constexpr int width = Q * 8 <= Registers ? 8 : Q * 4 <= Registers ? 4 : Q * 2 <= Registers ? 2 : 1;
       index column = 0;
       for (; column + width * Pack::width <= t.dv; column += width * Pack::width) {
-        add_values<Pack, Q, width>(t, first, column, Pack::width, first == 0 && column == 0);
+        add_values<Products, Q, width>(t, first, column, Pack::width, first == 0 && column == 0);
       }
       for (; column < t.dv; column += Pack::width) {
-        add_values<Pack, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width), first == 0 && column == 0);
+        add_values<Products, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width),
+                                   first == 0 && column == 0);
       }
     });
   }

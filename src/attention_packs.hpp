@@ -148,49 +148,31 @@ inline void transpose(packs<Pack, Pack::width>& x) {
   });
 }
 
-/// n: the nearest integer to t, even where two are. power: added to the bits of a float it multiplies that by 2^n; 0 for
-/// NaN.
-template <class Pack>
-inline void round(const Pack& t, Pack& n, typename Pack::integers& power) {
-  using integers = typename Pack::integers;
-#ifdef __AVX512F__
-  if constexpr (Pack::width == 16) {
-    n = {reinterpret_cast<typename Pack::vector>(_mm512_maskz_roundscale_ps(0xffff, t.x, _MM_FROUND_TO_NEAREST_INT))};
-    power = reinterpret_cast<integers>(_mm512_maskz_cvtps_epi32(0xffff, t.x)) << 23;
-    return;
-  }
-#endif
-  const Pack rounder = Pack::all(0x1.8p+23f);
-  const Pack shifted{t.x + rounder.x};
-  n = {shifted.x - rounder.x};
-  power = t.x == t.x ? reinterpret_cast<integers>(shifted.x) << 23 : integers{};
-}
-
-/// x = e^x for x <= 0 or NaN as attention's order has it: math::exp2 of x log2(e), rounded. Here without the selects
-/// that only positive arguments need: 7 fma or products and a comparison, which Zen 4's multipliers do as well. N packs side
-/// by side, step by step: the chain of one is longer than the scheduler's window.
+/// x = math::decay(x), with its bits: 8 fma and a comparison. N packs side by side, step by step: the chain of one is
+/// longer than the scheduler's window.
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
-  constexpr auto log2_e = static_cast<typename Pack::Real>(0x1.71547652b82fep+0);
-  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(log2_e)); });
   if constexpr (Pack::is_float) {
-    packs<Pack, N> f, p;
-    typename Pack::integers power[static_cast<std::size_t>(N)];
-    unrolled<N>([&](int i) { round(x[i], f[i], power[i]); });
-    unrolled<N>([&](int i) { f[i].x = x[i].x - f[i].x; });
-    unrolled<N>([&](int i) { p[i] = Pack::all(0x1.41787ap-13f); });
+    using integers = typename Pack::integers;
+    const Pack rounder = Pack::all(0x1.8p+23f);
+    packs<Pack, N> n, r, p;
+    unrolled<N>([&](int i) { n[i] = Pack::fma(x[i], Pack::all(0x1.715476p+0f), rounder); });
+    unrolled<N>([&](int i) { n[i].x -= rounder.x; });
+    unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.62e43p-1f), x[i]); });
+    unrolled<N>([&](int i) { p[i] = Pack::all(0x1.6a4f36p-10f); });
     const auto horner = [&](auto... c) {
-      (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], f[i], Pack::all(c)); }), ...);
+      (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(c)); }), ...);
     };
-    horner(0x1.5f0954p-10f, 0x1.3b2dd4p-7f, 0x1.c6af7ap-5f, 0x1.ebfbdcp-3f, 0x1.62e43p-1f, 1.0f);
+    horner(0x1.123984p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
     unrolled<N>([&](int i) {
-      const typename Pack::integers scaled = reinterpret_cast<typename Pack::integers>(p[i].x) + power[i];
-      const typename Pack::integers kept = x[i].x < Pack::all(-126).x ? typename Pack::integers{} : scaled;
+      const integers power = __builtin_convertvector(n[i].x, integers) << 23;  // 0 for NaN, which so stays NaN
+      const integers scaled = reinterpret_cast<integers>(p[i].x) + power;
+      const integers kept = x[i].x < Pack::all(math::exp_lowest<float>).x ? integers{} : scaled;
       x[i] = {reinterpret_cast<typename Pack::vector>(kept)};
     });
   } else {
     unrolled<N>([&](int i) {
-      for (int lane = 0; lane < Pack::width; ++lane) x[i].x[lane] = math::exp2(x[i].x[lane]);
+      for (int lane = 0; lane < Pack::width; ++lane) x[i].x[lane] = math::decay(x[i].x[lane]);
     });
   }
 }
@@ -201,7 +183,7 @@ inline Pack decay(const Pack& x) {
   return one[0];
 }
 
-/// Weights e^(score - m): 1 at the maximum itself and 0 at -inf, which take no selects where m is finite.
+/// Weights decay(score - m): 1 at the maximum itself and 0 at -inf, which take no selects where m is finite.
 template <bool IsFinite, class Pack, int N>
 inline void weigh(packs<Pack, N>& score, const Pack& m) {
   using vector = typename Pack::vector;

@@ -6,42 +6,43 @@
 
 #include <algorithm>
 
-#include "attention_packs.hpp"
-#include "attention_tile.hpp"
+#include "attention_products.hpp"
 
 namespace regroup::tiles {
 namespace {
 
 /// Rows of s, the keys [row, row + R), in V packs of lanes.
-template <class Pack, int R, int V, class Real>
-inline void score_block(const tile<Real>& t, index row, index lane) {
+template <class Products, int R, int V>
+inline void score_block(const tile<typename Products::T>& t, index row, index lane) {
+  using Pack = typename Products::Pack;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     const index lanes = t.queries, d = t.d;
-    const Real* const* const k = t.k + row;
-    const Real* q = t.q + lane;
-    packs<Pack, R * V> acc = {};
-    for (index c = 0; c < d; ++c, q += lanes) {
-      ((acc[I] = Pack::fma(Pack::all(k[I / V][c]), Pack::load(q + I % V * Pack::width), acc[I])), ...);
+    const auto* const* const k = t.k + row;
+    const auto* q = t.q + lane;
+    packs<Pack, R* V> acc = {};
+    for (index c = 0; c < d; c += Products::at_once, q += lanes) {
+      ((acc[I] = Products::add(acc[I], Products::all(k[I / V] + c), Pack::load(q + I % V * Pack::width))), ...);
     }
-    Real* const s = t.s + row * lanes + lane;
-    (acc[I].store(s + I / V * lanes + I % V * Pack::width), ...);
+    auto* const s = t.s + row * lanes + lane;
+    (Products::score(acc[I], t).store(s + I / V * lanes + I % V * Pack::width), ...);
   }
   (std::make_integer_sequence<int, R * V>{});
 }
 
-/// Rows of o, the columns [row, row + R) of V, in V packs of lanes, over the keys [from, to).
-template <class Pack, int R, int V, class Real>
-inline void value_block(const tile<Real>& t, index row, index lane, index from, index to, bool grows) {
+/// Rows of o, the columns [row, row + R) of v, in V packs of lanes, over the keys of the steps [from, to).
+template <class Products, int R, int V, class Real>
+inline void value_block(const tile<typename Products::T>& t, const Real* const* v, index row, index lane, index from,
+                        index to, bool grows) {
+  using Pack = typename Products::Pack;
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    const index lanes = t.queries;
-    const Real* const* const v = t.v;
+    const index lanes = t.queries, step = Products::at_once * lanes;
     Real* const o = t.o + row * lanes + lane;
-    packs<Pack, R * V> acc = {Pack::load(o + I / V * lanes + I % V * Pack::width)...};
+    packs<Pack, R* V> acc = {Pack::load(o + I / V * lanes + I % V * Pack::width)...};
     if (grows) ((acc[I] = Pack::product(acc[I], Pack::load(t.factor + lane + I % V * Pack::width))), ...);
-    const Real* p = t.s + from * lanes + lane;
-    for (index j = from; j < to; ++j, p += lanes) {
+    const Real* p = t.s + from * step + lane;
+    for (index j = from; j < to; ++j, p += step) {
       const Real* const a = v[j] + row;
-      ((acc[I] = Pack::fma(Pack::all(a[I / V]), Pack::load(p + I % V * Pack::width), acc[I])), ...);
+      ((acc[I] = Products::add(acc[I], Products::all_of(a + I / V), Pack::load(p + I % V * Pack::width))), ...);
     }
     (acc[I].store(o + I / V * lanes + I % V * Pack::width), ...);
   }
@@ -59,26 +60,27 @@ inline void in_blocks(index from, index to, const Block& block) {
 }
 
 /// Panels of FullR x FullV where all lanes see all keys; elsewhere GroupR x GroupV, for a group of lanes and its keys.
-template <class Pack, int FullR, int FullV, int GroupR, int GroupV>
+template <class Products, int FullR, int FullV, int GroupR, int GroupV>
 struct with_query_lanes {
-  using Real = typename Pack::Real;
+  using Pack = typename Products::Pack;
+  using T = typename Products::T;
+  using Real = typename Products::Real;
 
-  [[gnu::flatten]] static void scores(const tile<Real>& t) {
+  [[gnu::flatten]] static void scores(const tile<T>& t) {
     index lane = 0;
     for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
       in_blocks<FullR>(0, t.n, [&]<int R>(std::integral_constant<int, R>, index row) {
-        score_block<Pack, R, FullV>(t, row, lane);
+        score_block<Products, R, FullV>(t, row, lane);
       });
     }
     for (; lane < t.queries; lane += GroupV * Pack::width) {
-      in_blocks<GroupR>(t.group_first[lane / group_lanes], t.group_last[lane / group_lanes],
-                        [&]<int R>(std::integral_constant<int, R>, index row) {
-                          score_block<Pack, R, GroupV>(t, row, lane);
-                        });
+      in_blocks<GroupR>(
+          t.group_first[lane / group_lanes], t.group_last[lane / group_lanes],
+          [&]<int R>(std::integral_constant<int, R>, index row) { score_block<Products, R, GroupV>(t, row, lane); });
     }
   }
 
-  [[gnu::flatten]] static void weights(const tile<Real>& t) {
+  [[gnu::flatten]] static void weights(const tile<T>& t) {
     for (index g = 0; g < t.queries / group_lanes; ++g) t.grows[g] = false;
     for (index lane = 0; lane < t.queries; lane += Pack::width) {
       const index g = lane / group_lanes;
@@ -86,19 +88,22 @@ struct with_query_lanes {
     }
   }
 
-  [[gnu::flatten]] static void values(const tile<Real>& t) {
+  [[gnu::flatten]] static void values(const tile<T>& t) {
+    const Real* storage[static_cast<std::size_t>(tile_keys)];
+    const Real* const* const v = Products::value_rows(t, storage);
     const bool grows = std::any_of(t.grows, t.grows + t.queries / group_lanes, [](bool g) { return g; });
     index lane = 0;
     for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
       in_blocks<FullR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
-        value_block<Pack, R, FullV>(t, row, lane, 0, t.n, grows);
+        value_block<Products, R, FullV>(t, v, row, lane, 0, steps(t.n), grows);
       });
     }
     for (; lane < t.queries; lane += GroupV * Pack::width) {
       const index g = lane / group_lanes;
       if (t.group_first[g] >= t.group_last[g]) continue;
       in_blocks<GroupR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
-        value_block<Pack, R, GroupV>(t, row, lane, t.group_first[g], t.group_last[g], t.grows[g]);
+        value_block<Products, R, GroupV>(t, v, row, lane, t.group_first[g] / Products::at_once, steps(t.group_last[g]),
+                                         t.grows[g]);
       });
     }
   }
@@ -120,12 +125,18 @@ struct with_query_lanes {
   }
 
  private:
+  static constexpr index steps(index keys) { return (keys + Products::at_once - 1) / Products::at_once; }
+
   /// One pack of lanes over the keys [from, to).
-  static void weigh(const tile<Real>& t, index lane, index from, index to, bool& grows) {
+  static void weigh(const tile<T>& t, index lane, index from, index to, bool& grows) {
     using vector = typename Pack::vector;
     const index lanes = t.queries;
     Real* const s = t.s + lane;
     if (!t.is_whole) hide(t, lane, from, to);
+    // Those that share a step with keys that are seen.
+    const Pack hidden = Pack::all(-math::detail::infinity<Real>);
+    if (from % Products::at_once != 0) hidden.store(s + --from * lanes);
+    if (to % Products::at_once != 0) hidden.store(s + to++ * lanes);
     const Pack before = Pack::load(t.m + lane);
     Pack top = before, other = before;
     index j = from;
@@ -146,12 +157,14 @@ struct with_query_lanes {
     }
     factor.store(t.factor + lane);
     const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
-      in_blocks<4>(from, to, [&]<int R>(std::integral_constant<int, R>, index row) {
-        packs<Pack, R> w;
-        unrolled<R>([&](int i) { w[i] = Pack::load(s + (row + i) * lanes); });
-        tiles::weigh<IsFinite, Pack, R>(w, top);
-        unrolled<R>([&](int i) { w[i].store(s + (row + i) * lanes); });
-        unrolled<R>([&](int i) { l.x += w[i].x; });
+      constexpr int n = Products::at_once;
+      in_blocks<4 / n>(from / n, to / n, [&]<int R>(std::integral_constant<int, R>, index step) {
+        constexpr int keys = R * n;
+        Real* const first = s + step * n * lanes;
+        packs<Pack, keys> w;
+        unrolled<keys>([&](int i) { w[i] = Pack::load(first + i * lanes); });
+        tiles::weigh<IsFinite, Pack, keys>(w, top);
+        Products::template keep<keys>(w, first, lanes, l);
       });
     };
     if (Pack::any(top.x - top.x != vector{})) {
@@ -162,7 +175,7 @@ struct with_query_lanes {
     l.store(t.l + lane);
   }
 
-  static void hide(const tile<Real>& t, index lane, index from, index to) {
+  static void hide(const tile<T>& t, index lane, index from, index to) {
     using integers = typename Pack::integers;
     integers first{}, last{};
     for (int i = 0; i < Pack::width; ++i) {

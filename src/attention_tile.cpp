@@ -8,14 +8,26 @@
 namespace regroup::tiles {
 
 const instruction_set& current() {
-  static constexpr instruction_set baseline =
-      all_kernels<4, with_query_lanes<pack<float, 4>, 1, 4, 1, 4>, with_query_lanes<pack<double, 8>, 1, 4, 1, 4>, 4, 4>;
+  static constexpr instruction_set baseline = all_kernels<4, with_query_lanes<singles<float, 4>, 1, 4, 1, 4>,
+                                                          with_query_lanes<singles<double, 8>, 1, 4, 1, 4>, 4, 4>;
   switch (host::current_target()) {
 #if defined(__x86_64__)
-    case host::target::x86_64_v4: return x86_64_v4;
-    case host::target::x86_64_v3: return x86_64_v3;
+    case host::target::x86_64_v4_bf16: {
+      static const instruction_set with_pairs = [] {
+        instruction_set all = x86_64_v4;
+        static_cast<query_lanes<bfloat16>&>(all) = x86_64_v4_bf16;
+        static_cast<key_lanes<bfloat16>&>(all) = x86_64_v4_bf16;
+        return all;
+      }();
+      return with_pairs;
+    }
+    case host::target::x86_64_v4:
+      return x86_64_v4;
+    case host::target::x86_64_v3:
+      return x86_64_v3;
 #endif
-    default: return baseline;
+    default:
+      return baseline;
   }
 }
 

@@ -4,6 +4,7 @@
 //   query lanes   many queries: a lane is a query; q (d, lanes), s (keys, lanes), o (dv, lanes); K and V are broadcast
 //   key lanes     few queries: a lane is a key, then a column of V; q (queries, d), s (queries, 64), o (queries, dv);
 //                 K is transposed in registers, so that every key and value is read once for all queries
+// Where products of bfloat16 are taken two at a time, q and s hold pairs: two numbers of 16 bits in the bits of a float.
 // Each instruction set has its own translation unit and exports `kernels`, tables of functions. Level: block.
 #pragma once
 
@@ -17,7 +18,7 @@ namespace regroup::tiles {
 
 using index = std::int64_t;
 
-inline constexpr index tile_keys = 64;   ///< at most, and the step of s with key lanes
+inline constexpr index tile_keys = 64;    ///< at most, and the step of s with key lanes
 inline constexpr index group_lanes = 16;  ///< query lanes come in groups of 16, each with its own range of keys
 inline constexpr index most_lanes = 64;
 inline constexpr index most_queries = 12;  ///< with key lanes
@@ -31,8 +32,10 @@ struct tile {
   const T* const* k;       // n rows of d, the last again up to 64
   const T* const* v;       // n rows of dv, the last again up to 64
   const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again
-  const Real* q;  // times scale
-  Real* s;        // scores, then weights
+  const Real* q;           // times scale; or pairs, (d / 2, lanes) or (queries, d / 2)
+  Real scale;              // of the scores of pairs
+  Real* pairs;             // room for (32, dv) of them
+  Real* s;                 // scores, then weights; or pairs, where the even key's weight was, or side by side
   Real* o;
   Real* m;
   Real* l;
@@ -70,12 +73,14 @@ template <class T>
 struct key_lanes : kernels<T> {};
 template <class T>
 struct query_lanes : kernels<T> {
-  void (*transpose)(const matrices<T>&);
+  void (*transpose)(const matrices<typename tile<T>::Real>&);
 };
 
-/// Everything, for one instruction set.
+/// Everything, for one instruction set. bfloat16 has query lanes where its products are taken in pairs; else its rows,
+/// like float16's, are widened for float's.
 struct instruction_set : query_lanes<float>,
                          query_lanes<double>,
+                         query_lanes<bfloat16>,
                          key_lanes<float>,
                          key_lanes<double>,
                          key_lanes<float16>,
@@ -84,9 +89,19 @@ struct instruction_set : query_lanes<float>,
 /// The one in use: host::current_target's.
 const instruction_set& current();
 
+/// Whether it takes products of T two at a time.
+template <class T>
+bool takes_pairs() {
+  if constexpr (std::same_as<T, bfloat16>) return current().query_lanes<bfloat16>::scores != nullptr;
+  return false;
+}
+
 #if defined(__x86_64__)
 extern const instruction_set x86_64_v3;
 extern const instruction_set x86_64_v4;
+/// The kernels for bfloat16 that replace x86_64_v4's.
+struct bfloat16_kernels : query_lanes<bfloat16>, key_lanes<bfloat16> {};
+extern const bfloat16_kernels x86_64_v4_bf16;
 #endif
 
 }  // namespace regroup::tiles

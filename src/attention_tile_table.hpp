@@ -8,24 +8,30 @@
 namespace regroup::tiles {
 namespace {
 
-template <class T, class Kernels>
-constexpr key_lanes<T> keys_of() {
+template <class Kernels>
+constexpr key_lanes<typename Kernels::T> keys_of() {
   return {{Kernels::scores, Kernels::weights, Kernels::values}};
 }
 template <class Kernels>
-constexpr query_lanes<typename Kernels::Real> queries_of() {
+constexpr query_lanes<typename Kernels::T> queries_of() {
   return {{Kernels::scores, Kernels::weights, Kernels::values}, Kernels::transpose};
 }
+
+/// One product a step, of T in packs of Bytes.
+template <class T, int Bytes>
+using singles = single_products<
+    std::conditional_t<std::same_as<T, double>, pack<double, (Bytes < 8 ? 8 : Bytes)>, pack<float, Bytes>>, T>;
 
 /// With packs of Bytes, at most Most queries a pass and Registers for accumulators where lanes are keys.
 template <int Bytes, class QueriesOfFloat, class QueriesOfDouble, int Most, int Registers>
 inline constexpr instruction_set all_kernels = {
     queries_of<QueriesOfFloat>(),
     queries_of<QueriesOfDouble>(),
-    keys_of<float, with_key_lanes<float, pack<float, Bytes>, Most, Registers>>(),
-    keys_of<double, with_key_lanes<double, pack<double, (Bytes < 8 ? 8 : Bytes)>, Most, Registers>>(),
-    keys_of<float16, with_key_lanes<float16, pack<float, Bytes>, Most, Registers>>(),
-    keys_of<bfloat16, with_key_lanes<bfloat16, pack<float, Bytes>, Most, Registers>>(),
+    {},
+    keys_of<with_key_lanes<singles<float, Bytes>, Most, Registers>>(),
+    keys_of<with_key_lanes<singles<double, Bytes>, Most, Registers>>(),
+    keys_of<with_key_lanes<singles<float16, Bytes>, Most, Registers>>(),
+    keys_of<with_key_lanes<singles<bfloat16, Bytes>, Most, Registers>>(),
 };
 
 }  // namespace

@@ -5,9 +5,8 @@
 
 namespace regroup::tiles {
 
-constinit const instruction_set x86_64_v3 =
-    all_kernels<32, with_query_lanes<pack<float, 32>, 6, 2, 6, 2>, with_query_lanes<pack<double, 32>, 6, 2, 6, 2>, 4,
-                12>;
+constinit const instruction_set x86_64_v3 = all_kernels<32, with_query_lanes<singles<float, 32>, 6, 2, 6, 2>,
+                                                        with_query_lanes<singles<double, 32>, 6, 2, 6, 2>, 4, 12>;
 
 }  // namespace regroup::tiles
 #endif

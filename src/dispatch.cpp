@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/host/dispatch.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -13,6 +14,7 @@ namespace {
 
 bool has(target t) {
 #if defined(__x86_64__)
+  if (t == target::x86_64_v4_bf16) return __builtin_cpu_supports("avx512bf16") && has(target::x86_64_v4);
   if (t == target::x86_64_v4) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
@@ -25,10 +27,20 @@ bool has(target t) {
   return t == target::baseline;
 }
 
+constexpr target all[] = {target::x86_64_v4_bf16, target::x86_64_v4, target::x86_64_v3, target::baseline};
+
+/// Whether it is faster than the next one of `all`, where it exists.
+bool pays([[maybe_unused]] target t) {
+#if defined(__x86_64__)
+  if (t == target::x86_64_v4_bf16) return __builtin_cpu_is("amd");
+#endif
+  return true;
+}
+
 target chosen() {
   const char* const wish = std::getenv("REGROUP_TARGET");
   if (wish != nullptr && *wish != '\0') {
-    for (const target t : {target::baseline, target::x86_64_v3, target::x86_64_v4}) {
+    for (const target t : all) {
       if (std::string_view(wish) != name(t)) continue;
       if (!has(t)) {
         throw_argument("REGROUP_TARGET asks for " + std::string(wish) +
@@ -36,12 +48,10 @@ target chosen() {
       }
       return t;
     }
-    throw_argument("REGROUP_TARGET is '" + std::string(wish) + "'; use baseline, x86-64-v3 or x86-64-v4");
+    throw_argument("REGROUP_TARGET is '" + std::string(wish) +
+                   "'; use baseline, x86-64-v3, x86-64-v4 or x86-64-v4-bf16");
   }
-  for (const target t : {target::x86_64_v4, target::x86_64_v3}) {
-    if (has(t)) return t;
-  }
-  return target::baseline;
+  return *std::ranges::find_if(all, [](target t) { return has(t) && pays(t); });
 }
 
 }  // namespace
@@ -53,9 +63,14 @@ target current_target() {
 
 const char* name(target t) noexcept {
   switch (t) {
-    case target::x86_64_v4: return "x86-64-v4";
-    case target::x86_64_v3: return "x86-64-v3";
-    case target::baseline: break;
+    case target::x86_64_v4_bf16:
+      return "x86-64-v4-bf16";
+    case target::x86_64_v4:
+      return "x86-64-v4";
+    case target::x86_64_v3:
+      return "x86-64-v3";
+    case target::baseline:
+      break;
   }
   return "baseline";
 }

@@ -66,14 +66,14 @@ bool may_use_amx() {
 }  // namespace
 
 const by_hand& loops() {
-  return regroup::host::current_target() == regroup::host::target::x86_64_v4 ? loops_v4 : loops_v3;
+  return regroup::host::current_target() >= regroup::host::target::x86_64_v4 ? loops_v4 : loops_v3;
 }
 
 const multiplier* multipliers() {
   static multiplier found[4] = {};
   if (found[0].name != nullptr) return found;
   int n = 0;
-  const bool v4 = regroup::host::current_target() == regroup::host::target::x86_64_v4;
+  const bool v4 = regroup::host::current_target() >= regroup::host::target::x86_64_v4;
   if (v4 && has_leaf7(1, 'a', 5)) found[n++] = {"dot_bf16", dot_bf16};
   if (v4 && has_leaf7(0, 'd', 23)) found[n++] = {"fma_fp16", fma_fp16};
   if (v4 && has_leaf7(0, 'd', 24) && has_leaf7(0, 'd', 22) && may_use_amx()) found[n++] = {"amx_bf16", amx_bf16};

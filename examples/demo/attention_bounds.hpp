@@ -51,7 +51,7 @@ class attention_bounds {
     mean_.resize(o_.size());
     for (std::size_t j = 0; j < keys; ++j) {
       const double w = std::exp(x[j] - m);
-      const double fixed = (m - x[j]) + e[j] + exp_error;
+      const double fixed = (1 + decay_slope) * (m - x[j]) + e[j] + exp_error;
       l_ += w;
       weighted_l_ += w * fixed;
       for (std::size_t c = 0; c < o_.size(); ++c) {
@@ -77,6 +77,7 @@ class attention_bounds {
   static constexpr double u = 0x1p-24;
   static constexpr double eta = std::numeric_limits<float>::min();
   static constexpr double exp_error = regroup::math::exp_error<float>;
+  static constexpr double decay_slope = regroup::math::decay_slope<float>;
   double l_ = 0, weighted_l_ = 0, keys_ = 0;
   std::vector<double> o_, weighted_o_, mean_;
 };

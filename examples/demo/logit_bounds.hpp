@@ -34,14 +34,14 @@ class row_bounds {
     for (const double x : x_) {
       const double w = std::exp(x - m_);
       s_ += w;
-      error += w * ((m_ - x) + c + h);
+      error += w * (difference * (m_ - x) + c + h);
     }
     rel_s_ = (unit * error + static_cast<double>(x_.size()) * eta) / s_;
   }
 
   [[nodiscard]] double probability(std::size_t i) const { return std::exp(x_[i] - m_) / s_; }
   [[nodiscard]] double probability_bound(std::size_t i) const {
-    return second_order * (probability(i) * (unit * ((m_ - x_[i]) + c + 2) + rel_s_) + eta);
+    return second_order * (probability(i) * (unit * (difference * (m_ - x_[i]) + c + 2) + rel_s_) + eta);
   }
   [[nodiscard]] double logsumexp_bound() const {
     return second_order * (log_s_bound() + unit * std::fabs(m_ + std::log(s_)));
@@ -54,6 +54,7 @@ class row_bounds {
 
  private:
   static constexpr double c = regroup::math::exp_error<float>;
+  static constexpr double difference = 1 + regroup::math::decay_slope<float>;  // m - x is rounded, and decay's part
   static constexpr double eta = std::numeric_limits<float>::min();
   [[nodiscard]] double log_s_bound() const {
     return rel_s_ + regroup::math::log_error<float> * unit * std::fabs(std::log(s_));

@@ -27,6 +27,9 @@ template <std::floating_point Real>
 inline constexpr Real exp2_error = std::same_as<Real, float> ? Real(1.14) : Real(1.25);
 template <std::floating_point Real>
 inline constexpr Real log_error = std::same_as<Real, float> ? Real(1.34) : Real(1.4);
+/// And of `decay`, which is e^x within `exp_error` + `decay_slope` |x|.
+template <std::floating_point Real>
+inline constexpr Real decay_slope = std::same_as<Real, float> ? Real(0.047) : Real(0);
 
 /// The smallest x whose exponential is a normal number; below it `exp(x)` is exactly 0. And the largest x whose
 /// exponential is finite. (Meaningless for long double, which is handed to the standard library.)
@@ -104,8 +107,9 @@ constexpr Real scaled(Real p, Real shifted, Real x, Real lowest, Real highest) {
   return select(x <= highest, select(x < lowest, Real(0), finite), x + infinity<Real>);
 }
 
-// e^x = p 2^n: p, and n in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range.
-template <binary Real>
+// e^x = p 2^n: p, and n in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range. ln 2 is
+// taken in one part or in two (Cody and Waite).
+template <binary Real, int Parts>
 struct exp_parts {
   Real p;
   Real shifted;
@@ -113,8 +117,8 @@ struct exp_parts {
     constexpr bool single = std::same_as<Real, float>;
     const Real n = shifted - rounder<Real>;
     // x - n ln 2: the first fma is exact (its result is a multiple of u/2 below 1/2), the second adds ln 2's low part.
-    const Real near = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
-    const Real r = fma(n, single ? Real(0x1.05c61p-29) : Real(-0x1.abc9e3b39803fp-56), near);
+    Real r = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
+    if constexpr (Parts == 2) r = fma(n, single ? Real(0x1.05c61p-29) : Real(-0x1.abc9e3b39803fp-56), r);
     if constexpr (single) {
       p = polynomial(r, 1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aep-5f, 0x1.123984p-7f, 0x1.6a4f36p-10f);
     } else {
@@ -264,20 +268,21 @@ constexpr Real exp(Real x) {
       if (x > exp_highest<Real>) return detail::infinity<Real>;
       if (x < exp_lowest<Real>) return 0;
     }
-    const detail::exp_parts<Real> e(x);
+    const detail::exp_parts<Real, 2> e(x);
     return detail::scaled(e.p, e.shifted, x, exp_lowest<Real>, exp_highest<Real>);
   } else {
     return std::exp(x);
   }
 }
 
-/// e^x for x <= 0, and NaN for NaN: the bits of exp(x) in fewer instructions, for weights whose maximum is known. The
-/// power of two is a factor here: exact, and NaN stays NaN.
+/// e^x for x <= 0, and NaN for NaN: the weight of what lies -x below a maximum, within (exp_error + decay_slope |x|) u;
+/// exactly 1 at -0 and +0, exactly 0 below `exp_lowest`. float takes ln 2 as one float, which is wrong by 0.046 u: the
+/// rounding of the difference x has cost |x| u before. The power of two is a factor here: exact, and NaN stays NaN.
 template <std::floating_point Real>
 constexpr Real decay(Real x) {
   if constexpr (detail::binary<Real>) {
-    if (std::is_constant_evaluated()) return exp(x);
-    const detail::exp_parts<Real> e(x);
+    if (std::is_constant_evaluated() && !(x >= exp_lowest<Real>)) return is_nan(x) ? x : Real(0);  // as in exp
+    const detail::exp_parts<Real, std::same_as<Real, float> ? 1 : 2> e(x);
     const Real scale = std::bit_cast<Real>((detail::bits(e.shifted) << detail::stored<Real>)+detail::bits(Real(1)));
     return select(x < exp_lowest<Real>, Real(0), e.p * scale);
   } else {

@@ -39,6 +39,8 @@ struct softmax_reference {
   std::vector<long double> x;
   long double m = -std::numeric_limits<long double>::infinity();
   long double s = 0;
+  /// Of m - x, which is rounded and then reduced.
+  static constexpr long double difference = 1 + static_cast<long double>(regroup::math::decay_slope<Real>);
   long double s_bound = 0;  ///< |computed s - s|, relative
 
   template <class X>
@@ -62,7 +64,7 @@ struct softmax_reference {
       const long double next = s + term;
       lost = (next - s) - term;
       s = next;
-      error += w * ((m - e) + (e == m ? 0 : c * r) + h);
+      error += w * (difference * (m - e) + (e == m ? 0 : c * r) + h);
     }
     s_bound = (unit<Real> * error + static_cast<long double>(n) * std::numeric_limits<Real>::min()) / s;
   }
@@ -74,7 +76,7 @@ struct softmax_reference {
   template <class Out>
   [[nodiscard]] long double probability_bound(std::size_t j) const {
     const long double p = probability(j);
-    const long double relative = unit<Real> * ((m - x[j]) + regroup::math::exp_error<Real> + 2) + s_bound;
+    const long double relative = unit<Real> * (difference * (m - x[j]) + regroup::math::exp_error<Real> + 2) + s_bound;
     return second_order * (p * relative + std::numeric_limits<Real>::min() + rounding<Out>(p));
   }
   template <class Out>

@@ -24,11 +24,6 @@ state perfect(const mean& m, const std::vector<state>& leaves, std::size_t first
   return a && b ? state(m(*a, *b)) : a ? a : b;
 }
 
-float decay(float difference) {
-  const float t = difference * 1.44269504f;
-  return regroup::math::exp2(t);
-}
-
 /// `masked(score, key)` is the score after masks, -inf where the key is hidden.
 mean::state fold(view<const float> q, view<const float> k, view<const float> v, float scale,
                  const std::function<float(float, index)>& masked) {
@@ -49,14 +44,14 @@ mean::state fold(view<const float> q, view<const float> k, view<const float> v, 
         top = std::max(top, scores.back());
       }
       if (top > highest) {
-        const float factor = highest == minus_infinity ? 0.0f : decay(highest - top);
+        const float factor = highest == minus_infinity ? 0.0f : regroup::math::decay(highest - top);
         l *= factor;
         for (float& x : o) x *= factor;
         highest = top;
       }
       for (std::size_t j = 0; j < scores.size(); ++j) {
         if (scores[j] == minus_infinity) continue;
-        const float w = scores[j] == highest ? 1.0f : decay(scores[j] - highest);
+        const float w = scores[j] == highest ? 1.0f : regroup::math::decay(scores[j] - highest);
         l += w;
         for (index c = 0; c < dv; ++c) {
           float& x = o[static_cast<std::size_t>(c)];

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cases.hpp"
+#include "regroup/host/dispatch.hpp"
 
 namespace cases {
 
@@ -21,12 +22,19 @@ struct expected {
   long double lse = 0, lse_bound = 0;
 };
 
+/// What the rounding of a weight costs: products of bfloat16 that are taken in pairs round it to bfloat16.
+template <class T>
+double weight_u() {
+  const bool pairs = regroup::host::current_target() == regroup::host::target::x86_64_v4_bf16;
+  return pairs && std::same_as<T, regroup::bfloat16> ? 0x1p-8 : 0;
+}
+
 /// `accumulation_u` of the arithmetic, `output_u` of the output's type; `depth` adds combines (and rescales) to the
-/// chains of a leaf, for merges beyond the tree of leaves.
+/// chains of a leaf, for merges beyond the tree of leaves; `weight_u` as above.
 inline expected define(const std::vector<seen_key>& keys, index d, index dv, double accumulation_u, double output_u,
-                       double depth = 0) {
+                       double depth = 0, double weight_u = 0) {
   const long double u = accumulation_u;
-  const double c = 1.5;  // math::exp_error, math::exp2_error
+  const double c = 1.5;  // math::exp_error
   const auto n = keys.size();
   expected e;
   e.out.assign(static_cast<std::size_t>(dv), 0);
@@ -46,8 +54,9 @@ inline expected define(const std::vector<seen_key>& keys, index d, index dv, dou
   for (const auto& key : keys) {
     const long double w = std::exp(key.score - highest);
     const long double score_error = static_cast<long double>(d + 3) * key.magnitude;
-    // score - m, its product with log2(e), and log2(e) itself are rounded
-    const long double bracket = 2.5L * (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error;
+    // score - m is rounded, and decay_slope is below 0.05
+    const long double bracket = 1.05L * (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error +
+                                static_cast<long double>(weight_u) / u;
     s += w;
     s_error += w * bracket * u;
     for (std::size_t k = 0; k < key.values.size(); ++k) {

@@ -49,10 +49,11 @@ with tempfile.TemporaryDirectory() as folder:
     command = [*compiler, "-std=gnu++20", "-I", str(root / "include")]
     parts = []
     for source in sources:
-        level = re.search(r"_(v[34])\.cpp$", source.name)  # one instruction set's file gets its flag, as in CMake
+        level = re.search(r"_(v[34])(_bf16)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
         if level:
             parts.append(os.path.join(folder, source.stem + ".o"))
-            run_or_exit([*command, f"-march=x86-64-{level[1]}", "-c", str(source), "-o", parts[-1]])
+            bf16 = ["-mavx512bf16"] if level[2] else []
+            run_or_exit([*command, f"-march=x86-64-{level[1]}", *bf16, "-c", str(source), "-o", parts[-1]])
         else:
             parts.append(str(source))
     run_or_exit([*command, *parts, "-o", program, "-ltbb"])

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Certifies exp, exp2 and log over the 2^32 floats: what it measures is what exp_error, exp2_error and log_error say.
+// Certifies exp, exp2, log and decay over the 2^32 floats: what it measures is what exp_error and its fellows say.
 // The reference is the C library in double, wrong by at most one unit of double, 1e-9 of a float's. Law: wherever the
 // exact result is a normal float the relative error stays below the constant; elsewhere the result is 0, infinity,
 // NaN or as the table in math.hpp says. Prints the worst point of each function; exits 1 on any violation.
@@ -34,6 +34,7 @@ struct subject {
   double (*reference)(double);
   bool flushes;  // results below the smallest normal are 0
   double certified;
+  double slope = 0;  // of |x|, more of the error; then x is not positive
 };
 
 struct worst {
@@ -55,6 +56,9 @@ struct exp_of {
 };
 struct exp2_of {
   float operator()(float x) const { return math::exp2(x); }
+};
+struct decay_of {
+  float operator()(float x) const { return math::decay(x); }
 };
 struct log_of {
   float operator()(float x) const { return math::log(x); }
@@ -92,6 +96,7 @@ double exp2_reference(double x) { return std::exp2(x); }
 double log_reference(double x) { return std::log(x); }
 
 void judge(const subject& s, float x, float y, worst& w) {
+  if (s.slope > 0 && x > 0) return;
   const double exact = s.reference(x);
   constexpr double smallest = std::numeric_limits<float>::min();
   bool right;
@@ -105,7 +110,7 @@ void judge(const subject& s, float x, float y, worst& w) {
     right = y == 0 && !std::signbit(y);
   } else {
     const double error = std::abs(static_cast<double>(y) - exact);
-    const double relative = error / std::abs(exact) / u;
+    const double relative = error / std::abs(exact) / u - s.slope * std::abs(x);
     const auto exponent = std::bit_cast<std::uint64_t>(exact) & 0x7ff0000000000000u;
     const double ulps = error / (std::bit_cast<double>(exponent) * 2 * u);
     if (relative > w.relative) w.relative = relative, w.relative_at = x;
@@ -160,6 +165,7 @@ int main(int argc, char** argv) {
   const subject subjects[] = {
       {"exp", applied<exp_of>(), exp_reference, true, double{math::exp_error<float>}},
       {"exp2", applied<exp2_of>(), exp2_reference, true, double{math::exp2_error<float>}},
+      {"decay", applied<decay_of>(), exp_reference, true, double{math::exp_error<float>}, double{math::decay_slope<float>}},
       {"log", applied<log_of>(), log_reference, false, double{math::log_error<float>}},
   };
   bool certified = true;

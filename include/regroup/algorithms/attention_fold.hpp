@@ -3,9 +3,8 @@
 // for each query, whatever else is computed with it:
 //   score   = the chain s = fma(q[c] scale, k[c], s) over c ascending from 0, q[c] scale rounded; then the masks
 //   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
-//             multiplied by decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending
-//             from 0, w = decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
-//   decay   = exp2(x log2(e)) by math::exp2, the difference and the product each rounded
+//             multiplied by math::decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending
+//             from 0, w = math::decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
@@ -144,6 +143,8 @@ class block {
   void prepare();
   void fold_tile(index first, index last, Real* o);
   template <class E>
+  void fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o);
+  template <class E>
   void fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o);
   void find_seen(index first, index last);
   void mask(index first, index last);
@@ -151,11 +152,13 @@ class block {
   void mend(index t, fragment<Real>& f);
   [[nodiscard]] index tile_end(index first) const;
   void find_rows(index first, index last, rows<T>& to) const;
-  void copy_rows(const view<const T>& x, const T* const* from, index n, buffer<Real>& to, const Real** rows_to) const;
+  template <class E>
+  void copy_rows(const view<const T>& x, const T* const* from, index n, buffer<E>& to, const E** rows_to) const;
 
   const problem<T>& p_;
   bool is_careful_ = false;
   bool has_key_lanes_ = false;  // else query lanes: src/attention_tile.hpp
+  bool has_pairs_ = false;      // products are taken two at a time
   bool is_copied_ = false;      // rows must be widened or gathered first
   bool is_whole_ = false;       // every lane sees every key of the tile
   index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
@@ -163,8 +166,9 @@ class block {
   std::vector<key_range> seen_;
   key_range all_, common_;  // the keys that some lane may see, and that all do
   buffer<Real> q_, s_, o_, m_, l_, factor_;
-  buffer<Real> k_, v_;  // one tile's rows, copied
-  buffer<T> nothing_;   // a row of zeros
+  buffer<Real> k_, v_, pairs_;  // one tile's rows, widened
+  buffer<T> k_copy_, v_copy_;   // or copied
+  buffer<std::byte> nothing_;   // a row of zeros, of either type
   rows<T> at_, next_;
   std::int32_t first_[static_cast<std::size_t>(block_queries)], last_[static_cast<std::size_t>(block_queries)];
   std::int32_t group_first_[4], group_last_[4];

@@ -36,7 +36,7 @@ struct scaled {
     return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
   }
 };
-/// exp(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
+/// decay(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
 template <std::floating_point Real>
 struct weight {
   scaled<Real> seen;

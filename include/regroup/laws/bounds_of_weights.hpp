@@ -13,7 +13,8 @@ namespace regroup::laws {
 
 namespace detail {
 
-/// The sum of weights w = exp(x - M), and u sum w size [(M - x) + c (r + extra) + h + extra], no rescale deeper than h.
+/// The sum of weights w = exp(x - M), and u sum w size [(1 + slope) (M - x) + c (r + extra) + h + extra], slope and c as
+/// math::decay has them, no rescale deeper than h.
 struct weighted {
   long double sum = 0;
   long double error = 0;
@@ -25,6 +26,7 @@ weighted weigh(index n, index depth, long double extra, const Score& score, cons
   for (index i = 0; i < n; ++i) highest = std::fmax(highest, score(i));
   const auto h = static_cast<long double>(depth);
   constexpr auto c = static_cast<long double>(math::exp_error<Real>);
+  constexpr auto slope = static_cast<long double>(math::decay_slope<Real>);
   weighted all;
   for (index i = 0; i < n; ++i) {
     const long double x = score(i);
@@ -32,7 +34,7 @@ weighted weigh(index n, index depth, long double extra, const Score& score, cons
     const long double below = x == highest ? 0 : highest - x;
     const long double w = std::exp(-below);
     all.sum += w * size(i);
-    if (w > 0) all.error += w * size(i) * (below + c * (h + extra) + h + extra);
+    if (w > 0) all.error += w * size(i) * ((1 + slope) * below + c * (h + extra) + h + extra);
     if (std::isfinite(below)) all.widest = std::fmax(all.widest, below);
   }
   all.error *= second_order * half_ulp<Real>;
@@ -41,7 +43,7 @@ weighted weigh(index n, index depth, long double extra, const Score& score, cons
 
 }  // namespace detail
 
-/// u sum w [(M - x) + c r + h] for the scaled sum; its logarithm adds rel(s) + c_log u |ln s| + u |y|.
+/// u sum w [(1 + slope) (M - x) + c r + h] for the scaled sum; its logarithm adds rel(s) + c_log u |ln s| + u |y|.
 template <class Real>
 struct bound<log_sum_exp<Real>> {
   template <class X>
@@ -69,7 +71,7 @@ struct bound<log_sum_exp<Real>> {
   }
 };
 
-/// l as above; each number of O: u sum w |v| [(M - x) + c (r + 1) + h + 1]; divided by l, and |o| (rel(l) + u) more.
+/// l as above; each number of O: u sum w |v| [(1 + slope) (M - x) + c (r + 1) + h + 1]; divided by l, and |o| (rel(l) + u) more.
 template <class Real, class Vector>
 struct bound<softmax_mean<Real, Vector>> {
   template <class Score, class Value>

@@ -16,7 +16,7 @@ namespace regroup {
 template <std::floating_point Real>
 struct rescale {
   Real m;
-  Real factor;  ///< exp(m_low - m_high); 1 where they are equal; NaN where one is
+  Real factor;  ///< decay(m_low - m_high); 1 where they are equal; NaN where one is
   bool right_is_higher;
 
   constexpr rescale(Real m_left, Real m_right) : m(m_left), factor(Real{1}), right_is_higher(m_left < m_right) {
@@ -33,7 +33,7 @@ struct rescale {
   }
 };
 
-/// The weight of x in a tile whose maximum is m: exp(x - m), 0 for the identity's -inf, 1 at the maximum itself.
+/// The weight of x in a tile whose maximum is m: decay(x - m), 0 for the identity's -inf, 1 at the maximum itself.
 template <std::floating_point Real>
 struct softmax_weight {
   Real m;
@@ -69,8 +69,8 @@ struct peak {
 
 /// log(sum exp x) of elements converted to Real, natural logarithm: -inf for nothing or all -inf, +inf where one is,
 /// NaN in, NaN out. State (m, s) with identity (-inf, 0); NaN is NaN in both. A tile is lifted at once: its maximum, then
-/// plus's fold over the weights. |error of s| <= u sum w ((m - x) + c r + h), w = exp(x - m), c = math::exp_error, h
-/// combines and r rescales deep. One exp a combine.
+/// plus's fold over the weights. |error of s| <= u sum w ((1 + a) (m - x) + c r + h), w = exp(x - m), a = decay_slope and
+/// c = exp_error of math, h combines and r rescales deep. One exp a combine.
 template <std::floating_point Real>
 struct log_sum_exp {
   struct state {
