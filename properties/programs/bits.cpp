@@ -8,12 +8,16 @@
 
 #include "../order/digest.hpp"
 #include "regroup/algorithms/attention.hpp"
+#include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/compensated.hpp"
 #include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/moments.hpp"
 #include "regroup/reduce.hpp"
 #include "regroup/scan.hpp"
@@ -85,6 +89,8 @@ void scans(const std::string& name, const M& m, kind k, const Projection& projec
     std::vector<regroup::answer_of<M>> ys(xs.size());
     regroup::inclusive_scan(regroup::par, xs, ys, m, projection);
     all.add(ys);
+    regroup::exclusive_scan(regroup::par, xs, ys, m, projection);
+    all.add(ys);
   }
   print(name + " scan", all.value());
 }
@@ -100,36 +106,61 @@ void streams(const std::string& name, const M& m, kind k) {
   print(name + " stream", digest{}.add(left.value()).value());
 }
 
-template <class Real>
-void softmaxes(const std::string& name, kind k) {
-  digest all;
-  for (const std::int64_t n : {1, 37, 5000, 70'000}) {
-    const auto xs = order::numbers<Real>(k, 2 * n, static_cast<std::uint64_t>(n));
-    std::vector<Real> ys(xs.size());
-    const regroup::view<const Real> x(xs.data(), {2, n});
-    const regroup::view<Real> y(ys.data(), {2, n});
-    regroup::softmax(regroup::par, x, y);
-    all.add(ys);
-    regroup::log_softmax(regroup::par, x, y);
-    all.add(ys);
+/// Numbers of X, from those of float where X has 16 bits.
+template <class X>
+std::vector<X> inputs(kind k, std::int64_t n, std::uint64_t seed) {
+  if constexpr (sizeof(X) > 2) {
+    return order::numbers<X>(k, n, seed);
+  } else {
+    const auto wide = order::numbers<float>(k, n, seed);
+    return {wide.begin(), wide.end()};
   }
-  print(name + " softmax", all.value());
+}
+template <class X>
+void add_widened(digest& all, const std::vector<X>& xs) {
+  for (const X& x : xs) all.add(regroup::widen(x));
 }
 
-/// Queries of two heads over 1100 keys of one, causal; every output and logsumexp.
-void attentions() {
-  constexpr std::int64_t d = 24;
-  const auto q = order::numbers<float>(kind::plain, 2 * 9 * d, 1);
-  const auto keys = order::numbers<float>(kind::plain, 1100 * d, 2);
-  const auto values = order::numbers<float>(kind::plain, 1100 * d, 3);
-  std::vector<float> out(q.size());
-  std::vector<float> lse(2 * 9);
-  const regroup::view<const float> key(keys.data(), {1, 1100, d});
-  const regroup::view<const float> value(values.data(), {1, 1100, d});
-  regroup::attention(regroup::par, regroup::view<const float>(q.data(), {2, 9, d}), regroup::dense(key, value),
-                     regroup::view<float>(out.data(), {2, 9, d}),
-                     {.mask = regroup::causal{}, .logsumexp = regroup::view<float>(lse.data(), {2, 9})});
-  print("attention", digest{}.add(out).add(lse).value());
+template <class X>
+void rows_of_softmax(const std::string& name, kind k) {
+  using real = regroup::widened<X>;
+  digest all;
+  for (const std::int64_t n : {1, 37, 5000, 70'000}) {
+    const auto xs = inputs<X>(k, 2 * n, static_cast<std::uint64_t>(n));
+    std::vector<X> ys(xs.size());
+    const regroup::view<const X> x(xs.data(), {2, n});
+    const regroup::view<X> y(ys.data(), {2, n});
+    regroup::softmax(regroup::par, x, y);
+    add_widened(all, ys);
+    regroup::log_softmax(regroup::par, x, y);
+    add_widened(all, ys);
+    std::vector<real> losses(2);
+    regroup::cross_entropy(regroup::par, x, std::vector<int>{0, static_cast<int>(n - 1)},
+                           {.gradient = y, .losses = losses});
+    add_widened(all, ys);
+    all.add(losses);
+  }
+  print(name + " softmax, log_softmax, cross_entropy", all.value());
+}
+
+/// Queries of two heads over 1100 keys of one: every output and logsumexp.
+template <class X>
+void attentions(const std::string& name, std::int64_t queries, const regroup::attention_mask& mask) {
+  using real = regroup::widened<X>;
+  constexpr std::int64_t d = 24, keys = 1100;
+  const auto q = inputs<X>(kind::plain, 2 * queries * d, 1);
+  const auto k = inputs<X>(kind::plain, keys * d, 2);
+  const auto v = inputs<X>(kind::plain, keys * d, 3);
+  std::vector<X> out(q.size());
+  std::vector<real> lse(static_cast<std::size_t>(2 * queries));
+  const regroup::view<const X> key(k.data(), {1, keys, d});
+  const regroup::view<const X> value(v.data(), {1, keys, d});
+  regroup::attention(regroup::par, regroup::view<const X>(q.data(), {2, queries, d}), regroup::dense(key, value),
+                     regroup::view<X>(out.data(), {2, queries, d}),
+                     {.mask = mask, .logsumexp = regroup::view<real>(lse.data(), {2, queries})});
+  digest all;
+  add_widened(all, out);
+  print("attention<" + name, all.add(lse).value());
 }
 
 }  // namespace
@@ -151,11 +182,23 @@ int main() {
     wholes<float>("longest_run" + of, longest_run{}, k);
     batches<float>("plus<float>" + of, regroup::plus<float>{}, k);
     batches<float>("log_sum_exp<float>" + of, regroup::log_sum_exp<float>{}, k);
+    wholes<double>("mean<double>" + of, regroup::mean<double>{}, k);
+    wholes<float>("compensated_plus<float>" + of, regroup::compensated_plus<float>{}, k);
+    wholes<float>("fanout of plus and log_sum_exp" + of,
+                  regroup::fanout{regroup::plus<float>{}, regroup::log_sum_exp<float>{}}, k);
+    scans<float>("plus<float>" + of, regroup::plus<float>{}, k);
     scans<float>("log_sum_exp<float>" + of, regroup::log_sum_exp<float>{}, k);
     scans<float>("affine<float>" + of, regroup::affine<float>{}, k, to_map{});
     streams<float>("plus<float>" + of, regroup::plus<float>{}, k);
-    softmaxes<float>("float" + of, k);
+    rows_of_softmax<float>("float" + of, k);
+    rows_of_softmax<double>("double" + of, k);
+    rows_of_softmax<regroup::bfloat16>("bfloat16" + of, k);
   }
-  attentions();
+  // Not bfloat16's: the kind of machine has a say there.
+  attentions<float>("float> causal", 90, regroup::causal{});
+  attentions<float>("float> decode", 1, {});
+  attentions<double>("double> causal", 90, regroup::causal{});
+  attentions<regroup::float16>("float16> causal", 90, regroup::causal{});
+  attentions<float>("float> window and softcap", 90, regroup::window{50, 0} & regroup::softcap{2});
   return 0;
 }
