@@ -78,12 +78,12 @@ void block<T>::prepare() {
   is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || (!has_key_lanes_ && !std::same_as<T, Real>);
   s_.resize(attention_tile_keys * std::max(lanes_, index{1}));
   for (buffer<Real>* const x : {&m_, &l_, &factor_}) x->resize(lanes_);
-  q_.resize(p_.d * lanes_);
+  q_.resize(std::max(p_.d, index{1}) * lanes_);  // where d or dv is 0, still something to point to
   if (is_careful_) {
     nothing_.resize(p_.dv);
     std::fill(nothing_.data(), nothing_.data() + p_.dv, T{});
   }
-  if (!has_key_lanes_) o_.resize(p_.dv * lanes_);
+  if (!has_key_lanes_) o_.resize(std::max(p_.dv, index{1}) * lanes_);
   if (p_.d == 0) return;
   buffer<Real> rows;  // (lanes, d)
   if (!has_key_lanes_) rows.resize(p_.d * lanes_);
