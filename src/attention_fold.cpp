@@ -83,13 +83,13 @@ void block<T>::prepare() {
   s_.resize(attention_tile_keys * std::max(lanes_, index{1}));
   for (buffer<Real>* const x : {&m_, &l_, &factor_}) x->resize(lanes_);
   const index d = has_pairs_ ? (p_.d + 1) / 2 : p_.d;
-  q_.resize(d * lanes_);
+  q_.resize(std::max(d, index{1}) * lanes_);  // where d or dv is 0, still something to point to
   if (is_careful_) {
     const index bytes = p_.dv * index{sizeof(Real)};
     nothing_.resize(bytes);
     std::fill(nothing_.data(), nothing_.data() + bytes, std::byte{});
   }
-  if (!has_key_lanes_) o_.resize(p_.dv * lanes_);
+  if (!has_key_lanes_) o_.resize(std::max(p_.dv, index{1}) * lanes_);
   if (!has_key_lanes_ && has_pairs_) pairs_.resize(attention_tile_keys / 2 * p_.dv);
   if (d == 0) return;
   buffer<Real> rows;  // (lanes, d)

@@ -70,7 +70,9 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
   group = key_heads == 0 ? 0 : extents.heads / key_heads;
   if (source.is_paged) {
     page_size = k.extent(2);
-    extents.keys = source.pages * page_size;
+    require(!__builtin_mul_overflow(source.pages, page_size, &extents.keys),
+            "a page table's pages have more keys than 64 bits count, " + std::to_string(source.pages) + " times " +
+                std::to_string(page_size));
     require(source.batches == extents.batches, "a page table has one row a batch, here " +
                                                    std::to_string(extents.batches) + "; got " +
                                                    std::to_string(source.batches));

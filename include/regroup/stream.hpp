@@ -93,11 +93,20 @@ class reader {
 
 inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
 
+/// Where the positions of an accumulator end, and as many elements as one may stand for.
+inline constexpr index last_position = index{1} << 62;
+[[noreturn]] void throw_too_many(index a, index b);
+/// a + b elements; throws argument_error where they are too many.
+inline index sum_of_counts(index a, index b) {
+  if (a > last_position - b) throw_too_many(a, b);
+  return a + b;
+}
+
 }  // namespace streams
 
 /// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. For a monoid whose `lift`
 /// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements,
-/// which are copies: a state may borrow what X borrows (string_view), not what X owns (string).
+/// which are copies: a state may borrow what X borrows (string_view), not what X owns (string). Positions go up to 2^62.
 template <class M, class X = lifted_element<M>>
 class accumulator {
  public:
@@ -106,8 +115,8 @@ class accumulator {
   /// Begins at position `first_position` (>= 0) of the whole; positions before it are absent.
   explicit accumulator(M m, index first_position = 0) : m_(std::move(m)), first_(first_position), next_(first_position) {
     require_monoid<M, X>();
-    if (first_position < 0) {
-      throw_argument("an accumulator's first position must be 0 or more; got " + std::to_string(first_position));
+    if (first_position < 0 || first_position > streams::last_position) {
+      throw_argument("an accumulator's first position is from 0 to 2^62; got " + std::to_string(first_position));
     }
   }
 
@@ -137,6 +146,7 @@ class accumulator {
   void merge(const accumulator& other) {
     if (other.is_empty()) return;
     if (other.first_ == next_ && !other.base_) {
+      (void)streams::sum_of_counts(count_, other.next_);
       push(other.left_);
       if (other.next_ > next_) {
         whole_.append(m_, other.whole_);
@@ -147,7 +157,7 @@ class accumulator {
     }
     accumulator joined(m_);
     joined.base_ = is_empty() ? other.current() : m_(current(), other.current());
-    joined.count_ = size() + other.size();
+    joined.count_ = streams::sum_of_counts(size(), other.size());
     *this = std::move(joined);
   }
 
@@ -244,7 +254,8 @@ class accumulator {
     return (first_ + tile_elements - 1) / tile_elements * tile_elements;
   }
   [[nodiscard]] bool is_consistent() const {
-    if (first_ < 0 || next_ < first_ || count_ < 0) return false;
+    if (first_ < 0 || next_ < first_ || next_ > streams::last_position) return false;
+    if (count_ < 0 || count_ > streams::last_position - next_ || (count_ > 0 && !base_)) return false;
     const index left = std::min(left_end(), next_) - first_;
     const index after = next_ - first_ - left;
     const auto& nodes = whole_.nodes();
@@ -275,6 +286,7 @@ class accumulator {
   template <class Source, class AddTiles>
   void push_source(const Source& s, const AddTiles& add_tiles) {
     const index n = s.size();
+    (void)streams::sum_of_counts(count_, streams::sum_of_counts(next_, n));
     for (index i = 0; i < n;) {
       if (next_ >= left_end() && right_.empty() && n - i >= tile_elements) {
         const index tiles = (n - i) / tile_elements;

@@ -86,6 +86,10 @@ TEST(attention_misuse, rules_sinks_and_pieces) {
     refused<argument_error>({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.piece = piece});
   }
   refused({2, 4}, {5, 4}, {5, 3}, {2, 3}, {.piece = regroup::key_piece{0, 9, {7, 7}}});
+  for (const index length : {index{-1}, index{10}, std::numeric_limits<index>::min(), std::numeric_limits<index>::max()}) {
+    refused<argument_error>({2, 4}, {5, 4}, {5, 3}, {2, 3},
+                            {.mask = regroup::causal{}, .piece = regroup::key_piece{0, 9, {length}}});
+  }
   refused<argument_error>([&] {
     regroup::attention_state(par, in({2, 4}), dense(in({5, 4}), in({5, 3})), {.sinks = std::vector<float>(1)});
   });
@@ -131,6 +135,12 @@ TEST(attention_misuse, lengths_and_pages) {
     regroup::attention(par, in({2, 4}),
                        regroup::paged(in({3, 4, 4}), in({3, 4, 3}), view<const int>(table.data(), {1, 1})),
                        out({2, 3}));
+  });
+  refused<regroup::shape_error>([] {  // 2^60 pages of 16 keys: no batch, so no table
+    regroup::attention(par, in({0, 1, 2, 4}),
+                       regroup::paged(in({3, 1, 16, 4}), in({3, 1, 16, 3}),
+                                      view<const int>(nullptr, {0, index{1} << 60})),
+                       out({0, 1, 2, 3}));
   });
   refused<regroup::argument_error>([] {
     const std::vector<int> table = {0};

@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "cases.hpp"
 #include "recorder.hpp"
+#include "regroup/monoids/arithmetic.hpp"
 #include "regroup/stream.hpp"
 
 namespace {
@@ -106,4 +109,31 @@ TEST(accumulator, a_copy_goes_its_own_way) {
   copy.push(std::span(xs).subspan(5000));
   EXPECT_EQ(acc.value(), order::expected<order::rule::pieces>({xs.begin(), xs.begin() + 5000}));
   EXPECT_EQ(copy.value(), order::expected<order::rule::pieces>(xs));
+}
+
+TEST(accumulator, positions_end_at_2_62) {
+  using sum = regroup::accumulator<regroup::plus<int>>;
+  constexpr std::int64_t last = std::int64_t{1} << 62;
+  const std::vector<int> ones(4096, 1);
+  for (const std::int64_t before : {0, 3, 4096}) {
+    sum acc{{}, last - before};
+    acc.push(std::span(ones).first(static_cast<std::size_t>(before)));
+    EXPECT_EQ(acc.value(), before);
+    EXPECT_THROW(acc.push_one(1), regroup::argument_error);
+    EXPECT_EQ(acc.size(), before);  // what is refused changes nothing
+    EXPECT_EQ(sum::load({}, acc.save()).value(), before);
+    EXPECT_THROW(acc.push(ones), regroup::argument_error);
+  }
+  EXPECT_THROW(sum({}, last + 1), regroup::argument_error);
+  EXPECT_THROW(sum({}, std::numeric_limits<std::int64_t>::max()), regroup::argument_error);
+}
+
+TEST(accumulator, merged_elements_are_counted_up_to_2_62) {
+  regroup::accumulator acc{regroup::plus<int>{}};
+  acc.push_one(1);
+  for (int i = 0; i < 62; ++i) acc.merge(acc);
+  EXPECT_EQ(acc.size(), std::int64_t{1} << 62);
+  EXPECT_THROW(acc.merge(acc), regroup::argument_error);
+  EXPECT_THROW(acc.push_one(1), regroup::argument_error);
+  EXPECT_EQ(acc.size(), std::int64_t{1} << 62);
 }

@@ -74,6 +74,15 @@ WRONG = [
     (["attention", "q.npy", "k.npy", "v.npy", "--state-out", "s/", "--lse", "s/m.npy"], "same name"),
     (["attention", "q.npy", "k.npy", "v.npy", "--lse", "l.npy"], "-o is missing"),
     (["softmax", "x.npy", "-o", "p.npy", "--scale", "-.5x"], "--scale"),
+    *((["softmax", "x.npy", "-o", "p.npy", *option.split()], option.split()[0]) for option in
+      ["--scale +-1", "--scale ++1", "--axis +-1", "--axis ++1", "--axis -+1", "--threads +-2"]),
+    *((["reduce", "x.npy", "--with", "sum", flag], [flag.split("=")[0], "no value"]) for flag in
+      ["--keepdims=7", "--keepdims=", "--keepdims=false", "--json=3", "--json=true", "--quiet=x", "--help=3", "--version=1"]),
+    (["softmax", "x.npy", "-o", "p.npy", "--log=maybe"], ["--log", "'maybe'"]),
+    (["scan", "x.npy", "--with", "sum", "-o", "y.npy", "--exclusive=0"], ["--exclusive", "'0'"]),
+    (["scan", "x.npy", "--with", "sum", "-o", "y.npy", "--reverse=0"], ["--reverse", "'0'"]),
+    (["info", "--measure=5"], "--measure takes no value"),
+    (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal="], ["--causal", "bottom-right", "''"]),
     (["laws", "--cases", "0"], "--cases"),
     (["laws", "--seed", "-1"], "--seed"),
     (["laws", "median"], "'median'"),

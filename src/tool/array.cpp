@@ -51,6 +51,14 @@ index count_of(const extents& shape) {
   return n;
 }
 
+bool fits_memory(element type, const extents& shape) {
+  auto bytes = static_cast<index>(size_of(type));
+  for (const index e : shape) {
+    if (__builtin_mul_overflow(bytes, std::max<index>(e, 1), &bytes)) return false;
+  }
+  return true;
+}
+
 index description::size() const { return count_of(shape); }
 
 extents description::strides() const {

@@ -80,4 +80,8 @@ struct description {
 /// The product of the extents.
 index count_of(const extents& shape);
 
+/// Whether an array's bytes fit an address space; an extent of 0 counts as 1, for the strides of the others must fit too.
+/// No product of some of the extents, nor a stride, then overflows.
+bool fits_memory(element type, const extents& shape);
+
 }  // namespace regroup::tool

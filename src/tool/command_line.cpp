@@ -106,6 +106,20 @@ laws_command read_laws(const option_text& t, const words& w) {
   return c;
 }
 
+/// Flags are there or not; CLI11 would read a value as how often.
+void refuse_values_of_flags(const std::vector<std::string>& in_order, const words& w) {
+  for (const std::string& word : in_order) {
+    if (word == "--causal=") w.wrong_value("--causal", "bottom-right or top-left behind the =", "");
+    for (const char* const flag : {"--log", "--keepdims", "--exclusive", "--reverse", "--measure", "--json", "--quiet",
+                                   "--help", "--version"}) {
+      const std::string with_value = std::string(flag) + "=";
+      if (word.starts_with(with_value)) {
+        w.wrong(std::string(flag) + " takes no value; got '" + word.substr(with_value.size()) + "'");
+      }
+    }
+  }
+}
+
 /// CLI11's own refusals, which are few here ("--scale: 1 required S missing"), as one sentence.
 std::string sentence_of(const CLI::ParseError& e) {
   std::string text = e.what();
@@ -124,6 +138,7 @@ command_line parse_command_line(int argc, const char* const* argv) {
   words w;
   try {
     std::vector<std::string> in_order = joined_words(argc, argv);
+    refuse_values_of_flags(in_order, w);
     std::reverse(in_order.begin(), in_order.end());  // as CLI11 takes them
     app.parse(std::move(in_order));
   } catch (const CLI::CallForHelp&) {

@@ -46,7 +46,18 @@ void remove_temporaries() {
   }
 }
 
+// Who is at work on names: nobody, the main thread while signals wait, or a handler that ends the program.
+enum : int { nobody, main_thread, handler };
+std::atomic<int> at_work{nobody};
+std::atomic<int> waiting_signal{0};
+int waits = 0;  // of the main thread, one inside the other
+
+constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+
 extern "C" void ended_by_signal(int number) {
+  waiting_signal = number;
+  int expected = nobody;
+  if (!at_work.compare_exchange_strong(expected, handler)) return;  // ~signals_wait raises it again
   remove_temporaries();
   ::signal(number, SIG_DFL);
   ::raise(number);
@@ -118,6 +129,7 @@ file_beside::file_beside(const std::string& target) : target_(target) {
   const std::size_t slash = target_.rfind('/');
   const std::size_t start = slash == std::string::npos ? 0 : slash + 1;
   path_ = target_.substr(0, start) + "." + target_.substr(start, 200) + ".XXXXXX";
+  const signals_wait until_it_is_remembered;
   file_ = file_descriptor(::mkostemp(path_.data(), O_CLOEXEC));
   if (file_.get() < 0) throw_format(target + ": cannot be written: " + reason(errno));
   remember(path_.c_str());
@@ -126,6 +138,7 @@ file_beside::file_beside(const std::string& target) : target_(target) {
 
 file_beside::~file_beside() {
   if (path_.empty()) return;
+  const signals_wait until_it_is_forgotten;
   ::unlink(path_.c_str());
   forget(path_.c_str());
 }
@@ -141,6 +154,7 @@ made_directory::made_directory(const std::string& path) {
     struct stat status {};
     return ::stat(name.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
   };
+  const signals_wait until_all_are_remembered;
   try {
     for (std::size_t end = 0; end != std::string::npos;) {
       end = path.find('/', end + 1);
@@ -160,6 +174,7 @@ made_directory::made_directory(const std::string& path) {
 made_directory::~made_directory() { remove(); }
 
 void made_directory::remove() {
+  const signals_wait until_all_are_forgotten;
   for (auto path = made_.rbegin(); path != made_.rend(); ++path) ::rmdir(path->c_str());
   keep();
 }
@@ -170,21 +185,32 @@ void made_directory::keep() {
 }
 
 signals_wait::signals_wait() {
-  sigset_t ending;
-  ::sigemptyset(&ending);
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&ending, number);
-  ::pthread_sigmask(SIG_BLOCK, &ending, &before_);
+  if (waits++ > 0) return;
+  for (int expected = nobody; !at_work.compare_exchange_strong(expected, main_thread); expected = nobody) {
+    ::pause();  // another thread is ending the program
+  }
 }
-signals_wait::~signals_wait() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+signals_wait::~signals_wait() {
+  if (--waits > 0) return;
+  at_work = nobody;
+  if (const int number = waiting_signal.exchange(0); number != 0) ::raise(number);
+}
 
 void install_signal_handlers() {
-  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int number : ending_signals) {
     struct sigaction before {};
     ::sigaction(number, nullptr, &before);
     if (before.sa_handler != SIG_IGN) ::signal(number, ended_by_signal);
   }
   ::signal(SIGBUS, map_fault);
-  ::signal(SIGXFSZ, SIG_IGN);  // a file past the size limit becomes an error of the call that wrote it
+  for (const int number : {SIGXFSZ, SIGPIPE}) ::signal(number, SIG_IGN);
+}
+
+void occupy_standard_descriptors() {
+  for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(descriptor, F_GETFD) >= 0) continue;
+    [[maybe_unused]] const int lowest_free = ::open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
 }  // namespace regroup::tool

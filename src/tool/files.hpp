@@ -2,8 +2,6 @@
 // File descriptors and temporary files that clean up after themselves.
 #pragma once
 
-#include <signal.h>
-
 #include <cstddef>
 #include <deque>
 #include <string>
@@ -74,20 +72,23 @@ class made_directory {
   std::deque<std::string> made_;  // outermost first
 };
 
-/// While it lives, the signals that end the program wait: names that appear together do so all or not at all.
+/// While one lives, the signals that end the program wait, whichever thread they reach: names that appear together do so
+/// all or not at all, and a temporary file that is made is known to whoever removes it. For the main thread only.
 class signals_wait {
  public:
   signals_wait();
   signals_wait(const signals_wait&) = delete;
   signals_wait& operator=(const signals_wait&) = delete;
   ~signals_wait();
-
- private:
-  sigset_t before_;
 };
 
-/// Removes temporary files on SIGINT, SIGTERM and SIGHUP, and turns a fault on a mapped file (shortened by somebody
-/// while it was being read) into a sentence.
+/// Removes temporary files on the signals that end the program, turns a fault on a mapped file (shortened by somebody
+/// while it was being read) into a sentence, and a closed pipe or a file past the size limit into an error of the call
+/// that wrote to it.
 void install_signal_handlers();
+
+/// Opens /dev/null in place of standard input, output or error where they are closed, the other way round: no file of
+/// ours then takes their number and what is meant for them, and using them is still an error.
+void occupy_standard_descriptors();
 
 }  // namespace regroup::tool

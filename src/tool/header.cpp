@@ -2,9 +2,9 @@
 // A reader of the small part of Python that a .npy dictionary uses; it never guesses, and every refusal says why.
 #include "header.hpp"
 
+#include <algorithm>
 #include <bit>
 #include <charconv>
-#include <limits>
 #include <optional>
 
 #include "regroup/error.hpp"
@@ -169,17 +169,10 @@ class dictionary_parser {
   }
 
   void check_size() {
-    std::size_t bytes = size_of(result_.type);
-    std::size_t long_axes = 0;
-    for (const index e : result_.shape) {
-      const auto extent = static_cast<std::size_t>(e > 0 ? e : 1);  // zero: the strides of the others must still fit
-      if (bytes > static_cast<std::size_t>(std::numeric_limits<index>::max()) / extent) {
-        refuse(name_, "the shape " + to_string(result_.shape) + " holds more elements than an address space");
-      }
-      bytes *= extent;
-      long_axes += e != 1;
+    if (!fits_memory(result_.type, result_.shape)) {
+      refuse(name_, "the shape " + to_string(result_.shape) + " holds more elements than an address space");
     }
-    if (long_axes <= 1) result_.fortran_order = false;
+    if (std::ranges::count_if(result_.shape, [](index e) { return e != 1; }) <= 1) result_.fortran_order = false;
   }
 
   std::string_view text_;

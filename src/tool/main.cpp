@@ -60,6 +60,7 @@ int run_command(int argc, const char* const* argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  occupy_standard_descriptors();
   install_signal_handlers();
   return run_command(argc, argv);
 }

@@ -41,6 +41,10 @@ void reserve(int descriptor, const std::string& path, std::size_t bytes) {
 
 result::result(std::string path, element type, extents shape)
     : path_(std::move(path)), type_(type), shape_(std::move(shape)), header_(write_header(type, shape_)) {
+  if (!fits_memory(type_, shape_)) {
+    throw_shape((path_.empty() ? std::string("the result") : path_) + ": the shape " + to_string(shape_) + " of " +
+                name_of(type_) + " holds more elements than an address space");
+  }
   const std::size_t bytes = static_cast<std::size_t>(size()) * size_of(type_);
   map_bytes_ = header_.size() + bytes;
   const bool in_file = !path_.empty() && !is_special(path_);

@@ -209,12 +209,12 @@ void fold_stream(const parallel& ex, stream& in, const plan& p, const several<X>
 
 void print(const std::vector<answer>& answers, const settings& s, bool in_files) {
   if (s.json) {
-    std::cout << '{';
-    for (std::size_t i = 0; i < answers.size(); ++i) {
-      std::cout << (i > 0 ? ", " : "") << json_string(answers[i].name) << ": "
-                << (in_files ? json_file(*answers[i].values) : json_text(*answers[i].values));
+    std::string text;
+    for (const answer& a : answers) {
+      text += (text.empty() ? "" : ", ") + json_string(a.name) + ": ";
+      text += in_files ? json_file(*a.values) : json_text(*a.values);
     }
-    std::cout << "}\n";
+    std::cout << '{' << text << "}\n";
   } else if (!in_files) {
     for (const answer& a : answers) {
       const std::string text = plain_text(*a.values);

@@ -151,7 +151,9 @@ int run(const scan_command& c, const settings& s) {
   results outputs;
   const result& y = outputs.add(c.output, scanned_type(c, x), x.shape());
   const progress shown(s, "regroup scan " + x.name());
-  if (c.with == "any" || c.with == "all") {
+  if (y.size() == 0) {
+    // nothing to do, however many rows of nothing there are
+  } else if (c.with == "any" || c.with == "all") {
     scan_truth(scan, c.with == "any", x, y);
   } else if (c.with == "count") {
     scan_count(scan, y);

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "regroup/error.hpp"
+
 namespace regroup::tool {
 namespace {
 
@@ -63,6 +65,13 @@ std::string plain_text(const result& r) {
 }
 
 std::string json_text(const result& r) {
+  constexpr index most_empty_lists = index{1} << 20;
+  index lists = 1;
+  for (int axis = 0; axis < r.shape().size() && r.shape()[axis] > 0; ++axis) lists *= r.shape()[axis];
+  if (r.size() == 0 && lists > most_empty_lists) {
+    throw_shape("--json would print " + std::to_string(lists) + " empty lists for the shape " + to_string(r.shape()) +
+                "; write the result to a file with -o");
+  }
   std::string text;
   index at = 0;
   append_lists(text, r, 0, at);

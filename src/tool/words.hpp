@@ -13,10 +13,10 @@
 
 namespace regroup::tool {
 
-/// All of `text` as a number, a plus sign allowed.
+/// All of `text` as a number, one sign allowed.
 template <class Number>
 bool read_number(std::string_view text, Number& value) {
-  if (text.starts_with('+')) text.remove_prefix(1);
+  if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   return problem == std::errc{} && end == text.data() + text.size();
 }

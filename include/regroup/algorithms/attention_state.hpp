@@ -66,8 +66,8 @@ class results {
     const int rank = out_.rank();
     index row = 0;
     for (int a = 0; a + 1 < rank; ++a) row += at[4 - rank + a] * out_.stride(a);
-    Out* const to = out_.data() + row;
     const index n = out_.extent(rank - 1), step = out_.stride(rank - 1);
+    Out* const to = n > 0 ? out_.data() + row : nullptr;
     const auto write = [=](const auto& numerator) {
       if (step == 1) {
         host::dispatch([=] {

@@ -36,6 +36,12 @@ inline attention_extents whole_of(attention_extents e, const key_piece& piece) {
     throw_shape("the lengths of a whole have one entry a batch, here " + std::to_string(e.batches) + "; got " +
                 std::to_string(e.lengths.size()));
   }
+  for (const index length : e.lengths) {
+    if (length < 0 || length > e.keys) {
+      throw_argument("a length of a whole is from 0 to its number of keys, " + std::to_string(e.keys) + "; got " +
+                     std::to_string(length));
+    }
+  }
   return e;
 }
 

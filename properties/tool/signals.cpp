@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// A signal that comes to another thread while names are made or appear: all of them do, or none, and the program ends by it.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <future>
+#include <string>
+#include <thread>
+
+#include "files.hpp"
+#include "output.hpp"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of one test's own.
+class signals : public testing::Test {
+ protected:
+  signals() {
+    std::string name = (fs::temp_directory_path() / "regroup-signals-XXXXXX").string();
+    if (::mkdtemp(name.data()) == nullptr) std::abort();
+    folder = name;
+  }
+  ~signals() override { fs::remove_all(folder); }
+  [[nodiscard]] std::string file(const char* name) const { return (folder / name).string(); }
+  [[nodiscard]] std::ptrdiff_t left() const { return std::distance(fs::directory_iterator(folder), {}); }
+
+  fs::path folder;
+};
+
+/// body(interrupt) in a process of its own, where interrupt() has SIGTERM handled by a thread that was there before.
+template <class Body>
+[[noreturn]] void with_handlers(const Body& body) {
+  regroup::tool::install_signal_handlers();
+  std::promise<void> go;
+  std::thread other([&] {
+    go.get_future().wait();
+    ::raise(SIGTERM);
+  });
+  body([&] {
+    go.set_value();
+    other.join();
+  });
+  ::_exit(0);
+}
+
+TEST_F(signals, names_that_appear_together_do_so_while_another_thread_is_interrupted) {
+  EXPECT_EXIT(with_handlers([&](const auto& interrupt) {
+                regroup::tool::file_beside a(file("a")), b(file("b"));
+                const regroup::tool::signals_wait until_both_have_their_names;
+                a.become_target();
+                interrupt();
+                b.become_target();
+              }),
+              testing::KilledBySignal(SIGTERM), "");
+  EXPECT_TRUE(fs::exists(file("a")) && fs::exists(file("b")));
+  EXPECT_EQ(left(), 2);
+}
+
+TEST_F(signals, before_names_appear_nothing_stays) {
+  EXPECT_EXIT(with_handlers([&](const auto& interrupt) {
+                regroup::tool::made_directory d(file("d/e"));
+                regroup::tool::file_beside a(file("d/e/a")), b(file("b"));
+                interrupt();
+              }),
+              testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EQ(left(), 0);
+}
+
+}  // namespace
