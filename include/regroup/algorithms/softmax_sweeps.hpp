@@ -172,6 +172,7 @@ class near_sweep {
 
  private:
   static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
+  static constexpr index nearest_prefetch = 1024;  // elements; else the next row: what is further ahead comes too early
 
   struct load_seen {
     const X* x;
@@ -200,7 +201,7 @@ class near_sweep {
     if (length_ == 0) return log_sum_exp<Real>{}.identity();
     Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) { return load_seen{x + i, seen_}; }));
     if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
-    const index ahead = std::max(length_, tile_elements);
+    const index ahead = std::max(length_, nearest_prefetch);
     const Real s = fold(plus<Real>{}, [&](index i) {
       return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, ahead, meanwhile};
     });
