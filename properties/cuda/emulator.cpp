@@ -58,15 +58,18 @@ TEST(emulator, every_thread_of_every_block_runs_once) {
 
 TEST(emulator, shuffles_and_broadcasts_stay_in_their_group) {
   std::vector<int> down(64, -1);
+  std::vector<int> up(64, -1);
   std::vector<int> first(64, -1);
   EXPECT_EQ(verdict([&](auto& b) {
               const auto t = static_cast<std::size_t>(b.thread());
               down[t] = b.template shuffle_down<8>(b.thread(), 3);
+              up[t] = b.template shuffle_up<8>(b.thread(), 3);
               first[t] = b.template broadcast<4>(b.thread());
             }),
             "");
   for (int t = 0; t < 64; ++t) {
     EXPECT_EQ(down[static_cast<std::size_t>(t)], t % 8 < 5 ? t + 3 : t) << t;
+    EXPECT_EQ(up[static_cast<std::size_t>(t)], t % 8 >= 3 ? t - 3 : t) << t;
     EXPECT_EQ(first[static_cast<std::size_t>(t)], t / 4 * 4) << t;
   }
 }

@@ -174,6 +174,11 @@ class machine::operations_of {
     return from_group<Width>(x, from < Width ? from - thread_ % Width : 0);
   }
   template <int Width, class T>
+  T shuffle_up(const T& x, int d) {
+    const int from = thread_ % Width - d - (hit(fault::shift_shuffle) ? 1 : 0);
+    return from_group<Width>(x, from >= 0 ? from - thread_ % Width : 0);
+  }
+  template <int Width, class T>
   T broadcast(const T& x) {
     return from_group<Width>(x, (hit(fault::shift_shuffle) && Width > 1 ? 1 : 0) - thread_ % Width);
   }

@@ -8,33 +8,16 @@
 #include <string>
 
 #include "../order/recorder.hpp"
+#include "faults.hpp"
 #include "folds.hpp"
 
 namespace {
 
+using emulated::each_is_caught;
 using emulated::fault;
 using emulated::machine;
-using emulated::schedule;
 using order::rule;
 using order::word;
-
-/// Breaks every operation of a kind in turn; `run` says whether all is well. Returns how many there were.
-int each_is_caught(fault::kind what, const std::function<bool(machine&)>& run) {
-  machine whole;
-  EXPECT_TRUE(run(whole));
-  const int count = whole.operations(what);
-  for (int which = 0; which < count; ++which) {
-    machine broken(schedule::random, 3, {what, which});
-    bool caught = false;
-    try {
-      caught = !run(broken);
-    } catch (const emulated::broken_kernel&) {
-      caught = true;
-    }
-    EXPECT_TRUE(caught) << "operation " << which << " of " << count << ", of kind " << what;
-  }
-  return count;
-}
 
 /// The fold of rows of n elements by one block, against the trees.
 template <class M>
@@ -132,6 +115,7 @@ TEST(fold_faults, every_shuffle) {
 }
 
 TEST(fold_faults, every_index_of_shared_memory) {
+  if (order::small()) GTEST_SKIP() << "some hundred folds";
   for (const auto what : {fault::shift_get, fault::shift_set}) {
     EXPECT_GE(each_is_caught(what, folds<recorded<rule::striped>>(1, 3 * tile, 4 * tile)), 3);
     EXPECT_GT(each_is_caught(what, folds<recorded<rule::pieces>>(1, 2 * tile, 4 * tile)), 60);

@@ -52,14 +52,16 @@ constexpr std::int64_t lengths[] = {0, 1, 3, 17, 32, 33, 127, 128, 129, 300, 100
 
 template <class M, class Elements>
 void rows_of_every_length(const M& m, const Elements& elements) {
-  for (const kind k : {kind::plain, kind::wide, kind::special}) {
+  for (const kind k : {kind::special, kind::plain, kind::wide}) {
+    if (order::small() && k != kind::special) return;
     for (const std::int64_t n : lengths) {
+      if (order::small() && n > 5000) continue;
       const std::int64_t count = n < 200 ? 40 : 3;
       const auto xs = elements(k, count * n);
       expect_the_bits_of_seq(m, emulated::rows_of(xs, count),
                              "rows of " + std::to_string(n) + ", kind " + std::to_string(int(k)));
     }
-    const auto xs = elements(k, order::small() ? 3 * tile + 5 : 70'001);
+    const auto xs = elements(k, order::small() ? 2 * tile + 5 : 70'001);
     expect_the_bits_of_seq(m, emulated::one_row(xs), "one range");
   }
 }
@@ -131,9 +133,9 @@ TEST(fold_values, a_member_that_does_not_commute) {
 TEST(fold_values, strided_rows_and_columns) {
   const auto xs = as_it_is<float>{}(kind::special, 300 * 50);
   const regroup::log_sum_exp<float> m;
-  expect_the_bits_of_seq(m, regroup::cuda::row_batch<float>{xs.data(), 50, 300, 1, 50}, "columns");
-  expect_the_bits_of_seq(m, regroup::cuda::row_batch<float>{xs.data() + 299, 50, 300, 300, -1}, "backwards");
-  expect_the_bits_of_seq(m, regroup::cuda::row_batch<float>{xs.data() + 7, 9, 31, 60, 2}, "every second of some");
+  expect_the_bits_of_seq(m, regroup::cuda::row_batch<const float>{xs.data(), 50, 300, 1, 50}, "columns");
+  expect_the_bits_of_seq(m, regroup::cuda::row_batch<const float>{xs.data() + 299, 50, 300, 300, -1}, "backwards");
+  expect_the_bits_of_seq(m, regroup::cuda::row_batch<const float>{xs.data() + 7, 9, 31, 60, 2}, "every second of some");
 }
 
 TEST(fold_values, through_a_projection) {
@@ -144,7 +146,7 @@ TEST(fold_values, through_a_projection) {
   std::vector<record> records;
   for (const float x : as_it_is<float>{}(kind::plain, 5000)) records.push_back({x, 3});
   const auto price = &record::price;
-  const regroup::cuda::row_batch<record, decltype(price)> rows{records.data(), 1, 5000, 5000, 1, price};
+  const regroup::cuda::row_batch<const record, decltype(price)> rows{records.data(), 1, 5000, 5000, 1, price};
   machine on;
   const auto states = emulated::fold(on, regroup::plus<float>{}, rows);
   EXPECT_EQ(digest_of(states[0]), digest_of(regroup::reduce(regroup::seq, records, regroup::plus<float>{}, price)));
@@ -160,10 +162,10 @@ TEST(fold_values, segments_of_any_mix) {
       offsets.push_back(offsets.back() + static_cast<int>(n));
     }
     const auto xs = as_it_is<float>{}(kind::special, offsets.back());
-    const regroup::cuda::segment_batch<float, int> rows{xs.data(), offsets.data(), 60, offsets.back()};
+    const regroup::cuda::segment_batch<const float, int> rows{xs.data(), offsets.data(), 60, offsets.back()};
     expect_the_bits_of_seq(regroup::log_sum_exp<float>{}, rows, "typically " + std::to_string(typical));
     expect_the_bits_of_seq(regroup::affine<float>{},
-                           regroup::cuda::segment_batch<float, int, affine_of>{xs.data(), offsets.data(), 60,
+                           regroup::cuda::segment_batch<const float, int, affine_of>{xs.data(), offsets.data(), 60,
                                                                               offsets.back(), {}},
                            "maps, typically " + std::to_string(typical));
   }

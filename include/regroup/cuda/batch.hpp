@@ -21,10 +21,10 @@ struct node_place {
 /// Nodes of a given reach that a row of n elements has: one where it is empty, so that somebody answers for it.
 constexpr index nodes_of(index n, index reach) noexcept { return n == 0 ? 1 : (n - 1) / reach + 1; }
 
-/// `count` rows of `length` elements, `row_stride` apart, each `stride` from the next; read through a projection.
+/// `count` rows of `length` elements, `row_stride` apart, each `stride` from the next; read through a projection; X is const for inputs.
 template <class X, class Projection = std::identity>
 struct row_batch {
-  const X* first;
+  X* first;
   index count;
   index length;
   index row_stride;
@@ -33,7 +33,7 @@ struct row_batch {
 
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr auto operator[](index row) const {
-    return project(strided<const X>{first + row * row_stride, length, stride}, projection);
+    return project(strided<X>{first + row * row_stride, length, stride}, projection);
   }
   [[nodiscard]] constexpr index slots(index reach) const noexcept { return count * nodes_of(length, reach); }
   [[nodiscard]] constexpr index slot_of(index row, index reach) const noexcept { return row * nodes_of(length, reach); }
@@ -46,7 +46,7 @@ struct row_batch {
 /// Segments [offsets[s], offsets[s + 1]) of `total` elements; the offsets are in device memory.
 template <class X, class Offset, class Projection = std::identity>
 struct segment_batch {
-  const X* first;
+  X* first;
   const Offset* offsets;
   index count;
   index total;
@@ -55,7 +55,7 @@ struct segment_batch {
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr auto operator[](index s) const {
     const index begin = at(s);
-    return project(strided<const X>{first + begin, at(s + 1) - begin, 1}, projection);
+    return project(strided<X>{first + begin, at(s + 1) - begin, 1}, projection);
   }
   [[nodiscard]] constexpr index slots(index reach) const noexcept { return total / reach + count; }
   [[nodiscard]] constexpr index slot_of(index s, index reach) const { return at(s) / reach + s; }

@@ -25,6 +25,7 @@ inline constexpr int warp_threads = 32;
 ///     barrier()                          every thread of the block arrives; shared memory written before is seen after
 ///     group_barrier<Width>()             the same for a group
 ///     shuffle_down<Width>(x, d)          x of the thread d places further in the group; one's own past its end
+///     shuffle_up<Width>(x, d)            x of the thread d places before; one's own ahead of its start
 ///     broadcast<Width>(x)                x of the group's first thread
 ///     shared<T, N>()                     the block's array of N objects T, one for each pair (T, N): `get(i)`, `set(i, x)`
 template <class B>
@@ -35,6 +36,7 @@ concept block = requires(B& b, float x, int i) {
   b.barrier();
   b.template group_barrier<warp_threads>();
   { b.template shuffle_down<warp_threads>(x, i) } -> std::same_as<float>;
+  { b.template shuffle_up<warp_threads>(x, i) } -> std::same_as<float>;
   { b.template broadcast<warp_threads>(x) } -> std::same_as<float>;
   { b.template shared<float, 2>().get(i) } -> std::same_as<float>;
   b.template shared<float, 2>().set(i, x);

@@ -45,7 +45,7 @@ class team {
     if constexpr (Threads == block_threads) {
       auto others = turns<state>();
       if (j >= warp_threads && j < count) others.set(j, s);
-      block_.barrier();
+      block_barrier();
       if (j < warp_threads) {
         if (j + 64 < count) s = m(s, others.get(j + 64));
         if (j + 32 < count) {
@@ -71,7 +71,7 @@ class team {
     if constexpr (Threads == block_threads) {
       auto warps = turns<state_of<M>>();
       if (j > 0 && j % warp_threads == 0 && j < count) warps.set(j, s);
-      block_.barrier();
+      block_barrier();
       if (j == 0) {
         if (count > 32) s = m(s, warps.get(32));
         if (count > 64) {
@@ -95,6 +95,59 @@ class team {
     return s;
   }
 
+  /// The totals of all lanes before this one, and with it: P[j - 1] and P[j], by Kogge and Stone's tree over the first
+  /// `count` threads, all of whom hold a lane's total. P[-1] is the identity.
+  template <class State>
+  struct prefix_pair {
+    State before;
+    State with;
+  };
+  template <class M>
+  constexpr prefix_pair<state_of<M>> prefix(const M& m, state_of<M> s, int count) {
+    const int j = rank();
+    for (int d = 1; d < Threads && d < count; d *= 2) {
+      const state_of<M> left = from_before(s, d);
+      if (j >= d && j < count) s = m(left, s);
+    }
+    const state_of<M> before = from_before(s, 1);
+    return {j == 0 ? m.identity() : before, s};
+  }
+  /// x of the thread d places before; anything ahead of the first.
+  template <class T>
+  constexpr T from_before(const T& x, int d) {
+    if constexpr (Threads == block_threads) {
+      auto all = block_.template shared<T, 2 * block_threads>();
+      told_ = 1 - told_;
+      all.set(told_ * block_threads + rank(), x);
+      block_barrier();
+      return rank() >= d ? all.get(told_ * block_threads + rank() - d) : x;
+    } else {
+      return block_.template shuffle_up<width>(x, d);
+    }
+  }
+
+  /// The nodes of a Fenwick tree that end with this thread's place: every thread whose place 1, 2, ... is a multiple of
+  /// 2^k joins the 2^k places up to its own. All threads hold something; places past the end may hold anything.
+  template <class M>
+  constexpr state_of<M> join_places(const M& m, state_of<M> s) {
+    static_assert(Threads == block_threads);
+    const int place = rank() + 1;
+    for (int d = 1; d < width; d *= 2) {
+      const state_of<M> left = block_.template shuffle_up<width>(s, d);
+      if (place % (2 * d) == 0) s = m(left, s);
+    }
+    auto warps = turns<state_of<M>>();
+    const bool is_last = place % warp_threads == 0;
+    if (is_last && place < block_threads) warps.set(place, s);
+    block_barrier();
+    if (is_last && place == 64) s = m(warps.get(32), s);
+    if (is_last && place == 128) {
+      s = m(warps.get(96), s);
+      s = m(m(warps.get(32), warps.get(64)), s);
+    }
+    return s;
+  }
+
   /// The first thread's value, for all of the team.
   template <class T>
   constexpr T broadcast(T x) {
@@ -102,7 +155,7 @@ class team {
       auto place = block_.template shared<T, 2>();
       told_ = 1 - told_;
       if (rank() == 0) place.set(told_, x);
-      block_.barrier();
+      block_barrier();
       return place.get(told_);
     } else {
       return block_.template broadcast<width>(x);
@@ -112,6 +165,37 @@ class team {
   /// Elements of one's own piece that are staged at once: about 128 bytes a thread, and as many loads in flight.
   template <class X>
   static constexpr int chunk = static_cast<int>(std::clamp<std::size_t>(std::bit_floor(128 / sizeof(X)), 1, steps));
+
+  /// put(i, f(i, x)) for the elements x = at(i) of the tile, f called in order by the thread whose piece it is: read and
+  /// written together by neighbours, so x and the result may be the same place.
+  template <class X, class Y, class At, class F, class Put>
+  constexpr void map_pieces(int count, const At& at, const F& f, const Put& put) {
+    constexpr int c = std::min(chunk<X>, chunk<Y>);
+    auto in = block_.template shared<X, block_threads*(c + 1)>();
+    auto out = block_.template shared<Y, block_threads*(c + 1)>();
+    const int first = block_.thread() / width * width;
+    const int group = rank() / width * width;
+    const int j = rank() - group;
+    if (group * steps >= count) return;
+    const auto place = [&](int piece, int i) { return (first + piece) * (c + 1) + i; };
+    const auto each = [&](int begin, const auto& body) {  // body(place, position) for what this thread moves
+      unrolled<c>([&](int k) {
+        const int e = j + width * k;
+        const int position = (group + e / c) * steps + begin + e % c;
+        if (position < count) body(place(e / c, e % c), position);
+      });
+    };
+    for (int begin = 0; begin < steps; begin += c) {
+      settle();
+      each(begin, [&](int to, int position) { in.set(to, at(position)); });
+      block_.template group_barrier<width>();
+      const int own = smaller(c, count - rank() * steps - begin);
+      for (int i = 0; i < own; ++i) out.set(place(j, i), f(begin + i, in.get(place(j, i))));
+      block_.template group_barrier<width>();
+      each(begin, [&](int from, int position) { put(position, out.get(from)); });
+      is_unsettled_ = false;  // whoever reads a place here is the one to write it next
+    }
+  }
 
   /// take(i, x) for the elements x = at(i), in order, of this thread's piece [steps rank, steps (rank + 1)) of `count`
   /// elements. The team reads neighbours together and turns them in shared memory, padded against bank conflicts.
@@ -130,8 +214,7 @@ class team {
         const int e = j + width * k;
         x[k].value = at(smaller((group + e / c) * steps + begin + e % c, count - 1));
       });
-      if (Threads < block_threads ? staged_ : begin > 0) block_.template group_barrier<width>();
-      staged_ = true;
+      settle();
       unrolled<c>([&](int k) {
         const int e = j + width * k;
         stage.set(place(e / c, e % c), x[k].value);
@@ -139,10 +222,20 @@ class team {
       block_.template group_barrier<width>();
       const int own = smaller(c, count - rank() * steps - begin);
       for (int i = 0; i < own; ++i) take(begin + i, stage.get(place(j, i)));
+      is_unsettled_ = true;
     }
   }
 
  private:
+  constexpr void block_barrier() {
+    block_.barrier();
+    is_unsettled_ = false;
+  }
+  /// Before staged memory is written again: a barrier, where none has come since it was last read.
+  constexpr void settle() {
+    if (is_unsettled_) block_.template group_barrier<width>();
+    is_unsettled_ = false;
+  }
   /// The buffer of this turn: a state for every thread past the first warp.
   template <class State>
   struct turned {
@@ -161,7 +254,7 @@ class team {
   Block& block_;
   int turn_ = 0;
   int told_ = 0;
-  bool staged_ = false;
+  bool is_unsettled_ = false;
 };
 
 }  // namespace regroup::cuda
