@@ -17,7 +17,7 @@ struct side_of : std::integral_constant<index, 1> {};
 template <class X>
 inline constexpr index side = side_of<X>::value;
 
-#ifdef __has_builtin
+#if defined(__has_builtin) && !defined(__CUDACC__)  // nvcc loses the attribute of a vector type on its way to g++
 #if __has_builtin(__builtin_shufflevector)
 template <class X>
 requires(sizeof(X) == 4) struct side_of<X> : std::integral_constant<index, 4> {};
