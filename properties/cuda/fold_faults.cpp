@@ -25,7 +25,7 @@ std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int6
   return [=](machine& on) {
     const auto xs = order::elements(rows * n);
     const auto batch = emulated::rows_of(xs, rows);
-    auto plan = regroup::cuda::plan_fold(lengths_of(batch), 1);
+    auto plan = regroup::cuda::plan_fold(lengths_of(batch), 1, sizeof(word));
     if (reach > 0) {  // one range, so that a block folds several tiles
       plan.reach = reach;
       plan.levels = 0;

@@ -189,7 +189,7 @@ TEST(fold_values, several_levels_of_nodes) {
   const auto xs = order::elements(140 * tile - 3);
   machine on;
   const auto rows = emulated::one_row(xs);
-  const auto plan = regroup::cuda::plan_fold(lengths_of(rows), 132);
+  const auto plan = regroup::cuda::plan_fold(lengths_of(rows), 132, 8);
   EXPECT_EQ(plan.levels, 2);
   EXPECT_EQ(emulated::fold(on, order::hashed<order::rule::striped>{}, rows, plan)[0],
             order::expected<order::rule::striped>(xs));

@@ -58,7 +58,7 @@ device_memory<regroup::state_of<M>> fold(machine& on, const M& m, const Batch& r
 }
 template <class M, class Batch>
 auto fold(machine& on, const M& m, const Batch& rows, int processors = 1) {
-  return fold(on, m, rows, regroup::cuda::plan_fold(lengths_of(rows), processors));
+  return fold(on, m, rows, regroup::cuda::plan_fold(lengths_of(rows), processors, sizeof(regroup::state_of<M>)));
 }
 
 /// A vector as one row.

@@ -66,6 +66,19 @@ union slot {
 template <class T, int N>
 using slots = slot<T>[static_cast<std::size_t>(N)];
 
+/// Blocks of a kernel that a multiprocessor is to hold at once, which bounds the registers of a thread (65,536 in all): by
+/// the bytes that each thread holds of elements and of a state. A kernel says it by `static constexpr int resident_blocks`.
+constexpr int resident_blocks_for(std::size_t element_bytes, std::size_t state_bytes) {
+  const std::size_t registers = 64 + element_bytes / 4 + state_bytes / 2;
+  const std::size_t blocks = 65536 / block_threads / registers;
+  return static_cast<int>(blocks < 3 ? 3 : blocks > 8 ? 8 : blocks);
+}
+template <class Kernel>
+inline constexpr int resident_blocks = [] {
+  if constexpr (requires { Kernel::resident_blocks; }) return int{Kernel::resident_blocks};
+  return 4;
+}();
+
 /// What a device asks of a state: it travels bytewise through registers, shared memory and shuffles.
 inline constexpr std::size_t most_state_bytes = 128;
 template <class M>

@@ -153,9 +153,16 @@ struct node_sink {
   }
 };
 
+template <class M, class Batch>
+inline constexpr int fold_blocks = resident_blocks_for(sizeof(widened<element_in<Batch>>) <= 8
+                                                           ? 32 * sizeof(widened<element_in<Batch>>)
+                                                           : 128,
+                                                       sizeof(state_of<M>));
+
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, class M, class Batch, class Put>
 struct fold_short_rows {
+  static constexpr int resident_blocks = fold_blocks<M, Batch>;
   M m;
   Batch rows;
   Put put;
@@ -180,6 +187,7 @@ inline constexpr int most_tiles = warp_threads;
 /// Elements to nodes of `reach` elements: a tile, or 2, 4, ..., 32 of them. Rows of `shortest` or fewer are left alone.
 template <class M, class Batch, class Put>
 struct fold_ranges {
+  static constexpr int resident_blocks = fold_blocks<M, Batch>;
   M m;
   Batch rows;
   index reach;

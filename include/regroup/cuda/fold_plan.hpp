@@ -41,13 +41,16 @@ struct fold_plan {
   int levels = 0;             ///< kernels that fold nodes after the ranges
 };
 
+/// States up to this are small enough that one of four threads holds 32 lanes.
+inline constexpr std::size_t small_state_bytes = 8;
+
 /// Rows up to `32 team` elements fit a team; a row of more than 8 a thread is better off with a warp.
-constexpr fold_plan plan_fold(const batch_lengths& b, int processors) {
+constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_t state_bytes) {
   fold_plan plan;
   if (b.count == 0) return plan;
   const index typical = b.are_equal ? b.longest : b.total / b.count;
   constexpr index piece = tile_elements / lanes;
-  if (typical <= piece) {
+  if (typical <= piece && state_bytes <= small_state_bytes) {
     plan.short_team = 4;
   } else if (typical <= warp_threads * piece) {
     plan.short_team = warp_threads;
@@ -79,7 +82,9 @@ void launch_fold(const Launch& launch, const fold_plan& plan, const M& m, const 
   };
   const auto groups = [&rows](index teams) { return (rows.size() + teams - 1) / teams; };
   if (plan.short_team == 4) {
-    on(fold_short_rows<4, M, Batch, Put>{m, rows, put}, groups(block_threads / 4));
+    if constexpr (sizeof(state_of<M>) <= small_state_bytes) {
+      on(fold_short_rows<4, M, Batch, Put>{m, rows, put}, groups(block_threads / 4));
+    }
   } else if (plan.short_team == warp_threads) {
     on(fold_short_rows<warp_threads, M, Batch, Put>{m, rows, put}, groups(block_threads / warp_threads));
   }

@@ -38,7 +38,7 @@ constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, in
 /// The answers of one tile. Returns the last one's state, right in the thread of the last piece.
 template <class M, scan_kind Kind, class Team, class Source, class Out>
 constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
-                                const state_of<M>* carry) {
+                                bool has_carry, const state_of<M>& carry) {
   using element = std::remove_cvref_t<widened<element_of<Source>>>;
   using place = element_of<Out>;
   static_assert(std::is_trivially_copyable_v<place>,
@@ -46,7 +46,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
   const auto answer = [&m](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
   const state_of<M> total = piece_total(m, of, source, first, n);
   state_of<M> before = of.prefix(m, total, (n - 1) / of.steps + 1).before;
-  if (carry != nullptr) before = of.rank() == 0 ? *carry : m(*carry, before);
+  if (has_carry) before = of.rank() == 0 ? carry : m(carry, before);
   const state_of<M> last = m(before, total);
   state_of<M> previous = last;
   if constexpr (Kind == scan_kind::exclusive) {
@@ -66,7 +66,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
         return y;
       },
       [&](int i, const place& y) {  // the exclusive answer at a later tile's first place is the tile's before
-        if (Kind == scan_kind::inclusive || i > 0 || carry == nullptr) out[first + i] = y;
+        if (Kind == scan_kind::inclusive || i > 0 || !has_carry) out[first + i] = y;
       });
   return last;
 }
@@ -74,6 +74,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
+  static constexpr int resident_blocks = 3;
   M m;
   In rows;
   Out answers;
@@ -86,7 +87,7 @@ struct scan_short_rows {
       const auto source = rows[row];
       const index n = source.size();
       if (n == 0 || n > Threads * of.steps) continue;
-      scan_tile<M, Kind>(m, of, source, answers[row], 0, static_cast<int>(n), nullptr);
+      scan_tile<M, Kind>(m, of, source, answers[row], 0, static_cast<int>(n), false, m.identity());
     }
   }
 };
@@ -145,6 +146,7 @@ struct scan_nodes {
 /// Second pass: the answers. `preceding`, where the scan is exclusive, takes what the next tile's first place is to hold.
 template <scan_kind Kind, class M, class In, class Out>
 struct scan_tiles {
+  static constexpr int resident_blocks = 3;
   M m;
   In rows;
   Out answers;
@@ -164,8 +166,7 @@ struct scan_tiles {
       if (source.size() <= shortest || n <= 0) continue;
       const state_of<M> carry =
           position == 0 ? m.identity() : carry_into(m, nodes + rows.slot_of(row, tile_elements), position);
-      const state_of<M> last =
-          scan_tile<M, Kind>(m, of, source, answers[row], first, n, position == 0 ? nullptr : &carry);
+      const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, position != 0, carry);
       if (Kind == scan_kind::exclusive && first + n < source.size() && of.rank() == block_threads - 1) {
         preceding[slot + 1] = last;
       }

@@ -16,7 +16,7 @@ struct scan_plan {
 };
 
 constexpr scan_plan plan_scan(const batch_lengths& b) {
-  const fold_plan fold = plan_fold(b, 1);
+  const fold_plan fold = plan_fold(b, 1, 0);  // a scan's lanes are pieces: a state a thread
   scan_plan plan{fold.short_team, fold.shortest, fold.reach != 0, 0};
   if (!plan.has_long) return plan;
   const index totals = (b.longest - 1) / tile_elements;

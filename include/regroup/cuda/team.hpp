@@ -170,7 +170,7 @@ class team {
   /// written together by neighbours, so x and the result may be the same place.
   template <class X, class Y, class At, class F, class Put>
   constexpr void map_pieces(int count, const At& at, const F& f, const Put& put) {
-    constexpr int c = std::min(chunk<X>, chunk<Y>);
+    constexpr int c = std::min({chunk<X>, chunk<Y>, 16});  // 32 spill: addresses of both sides are live
     auto in = block_.template shared<X, block_threads*(c + 1)>();
     auto out = block_.template shared<Y, block_threads*(c + 1)>();
     const int first = block_.thread() / width * width;
