@@ -200,6 +200,7 @@ TEST(scan_faults, every_operation) {
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, by_warps), 5);
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, by_four), 2);
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, joins_totals), 4);
+  if (order::small()) return;  // some hundred scans
   EXPECT_GT(emulated::each_is_caught(fault::shift_get, by_warps), 60);
   EXPECT_GT(emulated::each_is_caught(fault::shift_set, by_warps), 60);
 }

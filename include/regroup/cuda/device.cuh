@@ -104,7 +104,7 @@ class device {
   template <scan_kind Kind, class In, class Out, class M>
   void scan(const In& rows, const Out& answers, const M& m, const cuda::workspace& w) const {
     require_monoid<M, element_in<In>>();
-    require_device_monoid<M>();
+    require_device_monoid<M, most_scanned_bytes>();
     w.require(scan_bytes<Kind>(rows, m));
     launch_scan<Kind>([this](const auto& kernel, index blocks) { launch(kernel, blocks); },
                       plan_scan(lengths_of(rows)), m, rows, answers, static_cast<state_of<M>*>(w.data));

@@ -45,7 +45,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
                 "regroup: on a device the answers of a scan travel as bytes, so they must be trivially copyable");
   const auto answer = [&m](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
   const state_of<M> total = piece_total(m, of, source, first, n);
-  state_of<M> before = of.prefix(m, total, (n - 1) / of.steps + 1).before;
+  state_of<M> before = of.prefix_before(m, total, (n - 1) / of.steps + 1);
   if (has_carry) before = of.rank() == 0 ? carry : m(carry, before);
   const state_of<M> last = m(before, total);
   state_of<M> previous = last;

@@ -95,22 +95,17 @@ class team {
     return s;
   }
 
-  /// The totals of all lanes before this one, and with it: P[j - 1] and P[j], by Kogge and Stone's tree over the first
-  /// `count` threads, all of whom hold a lane's total. P[-1] is the identity.
-  template <class State>
-  struct prefix_pair {
-    State before;
-    State with;
-  };
+  /// P[j - 1], the total of all lanes before this one, by Kogge and Stone's tree over the first `count` threads, each of
+  /// whom holds a lane's total. P[-1] is the identity.
   template <class M>
-  constexpr prefix_pair<state_of<M>> prefix(const M& m, state_of<M> s, int count) {
+  constexpr state_of<M> prefix_before(const M& m, state_of<M> s, int count) {
     const int j = rank();
     for (int d = 1; d < Threads && d < count; d *= 2) {
       const state_of<M> left = from_before(s, d);
       if (j >= d && j < count) s = m(left, s);
     }
     const state_of<M> before = from_before(s, 1);
-    return {j == 0 ? m.identity() : before, s};
+    return j == 0 ? m.identity() : before;
   }
   /// x of the thread d places before; anything ahead of the first.
   template <class T>
