@@ -18,6 +18,7 @@ TABLE = {
     "members": ("float16",),
     "monoids": ("monoid", "math", "error"),
     "host": ("executor", "members"),
+    "cuda": ("executor",),
     "reduce": ("executor",),
     "scan": ("executor", "memory"),
     "stream": ("executor", "host"),
@@ -43,7 +44,7 @@ faults = []
 
 def row(path):
     """The table's row of a public header: its own name where the table has it, else its folder."""
-    name = path.removesuffix(".hpp")
+    name = path.removesuffix(".hpp").removesuffix(".cuh")
     return name if name in TABLE else name.split("/")[0]
 
 
@@ -67,7 +68,7 @@ def ours(file, name):
     return str(beside.relative_to(public)) if beside.is_relative_to(public) and beside.exists() else None
 
 
-headers = sorted(public.rglob("*.hpp"))
+headers = sorted([*public.rglob("*.hpp"), *public.rglob("*.cuh")])
 for file in headers:
     path = str(file.relative_to(public))
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
@@ -81,11 +82,11 @@ for file in headers:
             faults.append(f"include/regroup/{path}:{number}: {row(path)} may not include {target}")
         if name.startswith("rapidcheck") and row(path) not in USES_RAPIDCHECK:
             faults.append(f"include/regroup/{path}:{number}: the laws name no test framework ({name})")
-        if name.endswith(".cuh"):
+        if name.endswith(".cuh") and path.endswith(".hpp"):
             faults.append(f"include/regroup/{path}:{number}: a .hpp never includes a .cuh")
 
 for folder in ("include", "properties", "bench", "examples"):
-    for file in sorted((root / folder).rglob("*.[ch]pp")):
+    for file in sorted([*(root / folder).rglob("*.[ch]pp"), *(root / folder).rglob("*.cu*")]):
         inside = file.relative_to(root)
         for number, name in includes(file):
             beside = (file.parent / name).resolve()

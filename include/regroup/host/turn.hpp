@@ -13,14 +13,16 @@ namespace turning {
 
 /// The side of the square blocks that are transposed in registers.
 template <class X>
-inline constexpr index side = 1;
+struct side_of : std::integral_constant<index, 1> {};
+template <class X>
+inline constexpr index side = side_of<X>::value;
 
-#ifdef __has_builtin
+#if defined(__has_builtin) && !defined(__CUDACC__)  // nvcc loses the attribute of a vector type on its way to g++
 #if __has_builtin(__builtin_shufflevector)
 template <class X>
-requires(sizeof(X) == 4) inline constexpr index side<X> = 4;
+requires(sizeof(X) == 4) struct side_of<X> : std::integral_constant<index, 4> {};
 template <class X>
-requires(sizeof(X) == 8) inline constexpr index side<X> = 2;
+requires(sizeof(X) == 8) struct side_of<X> : std::integral_constant<index, 2> {};
 
 template <class Pack>
 inline Pack load(const void* from) {

@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# Device code compiles and links wherever nvcc is; its tests are skipped (exit code 77) where there is no GPU.
+# regroup_cuda_program(NAME SOURCE TEST) makes one program and its test, and does nothing without nvcc.
+include(CheckLanguage)
+check_language(CUDA)
+set(regroup_cuda_flags -std=c++20 --expt-relaxed-constexpr)  # CMake 3.25 knows no cuda_std_20
+if(CMAKE_CUDA_COMPILER)
+  set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  enable_language(CUDA)
+else()
+  message(STATUS "nvcc not found: the CUDA programs are left out")
+endif()
+
+function(regroup_cuda_program name source test)
+  if(NOT CMAKE_CUDA_COMPILER)
+    return()
+  endif()
+  add_executable(${name} ${source})
+  # 554: a conversion operator that a class template's other instantiations need.
+  target_compile_options(${name} PRIVATE ${regroup_cuda_flags} -diag-suppress=554)
+  target_link_libraries(${name} PRIVATE regroup::regroup)
+  add_test(NAME ${test} COMMAND ${name})
+  set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+endfunction()

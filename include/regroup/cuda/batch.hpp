@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many rows as a device sees them, and the nodes of their trees as one list. A node of reach r covers r elements of a row;
+// every row has its nodes side by side, and `slot` is a node's number in the list. Segments have theirs without a prefix
+// sum: segment s begins at slot offsets[s] / r + s, which leaves room for all its nodes and at most one unused.
+// Level: device.
+#pragma once
+
+#include <functional>
+#include <type_traits>
+
+#include "regroup/source.hpp"
+
+namespace regroup::cuda {
+
+/// Node `position` of row `row`.
+struct node_place {
+  index row;
+  index position;
+};
+
+/// Nodes of a given reach that a row of n elements has: one where it is empty, so that somebody answers for it.
+constexpr index nodes_of(index n, index reach) noexcept { return n == 0 ? 1 : (n - 1) / reach + 1; }
+
+/// `count` rows of `length` elements, `row_stride` apart, each `stride` from the next; read through a projection; X is const for inputs.
+template <class X, class Projection = std::identity>
+struct row_batch {
+  X* first;
+  index count;
+  index length;
+  index row_stride;
+  index stride;
+  Projection projection = {};
+
+  [[nodiscard]] constexpr index size() const noexcept { return count; }
+  constexpr auto operator[](index row) const {
+    return project(strided<X>{first + row * row_stride, length, stride}, projection);
+  }
+  [[nodiscard]] constexpr index slots(index reach) const noexcept { return count * nodes_of(length, reach); }
+  [[nodiscard]] constexpr index slot_of(index row, index reach) const noexcept { return row * nodes_of(length, reach); }
+  [[nodiscard]] constexpr node_place locate(index slot, index reach) const noexcept {
+    const index nodes = nodes_of(length, reach);
+    return {slot / nodes, slot % nodes};
+  }
+};
+
+/// Segments [offsets[s], offsets[s + 1]) of `total` elements; the offsets are in device memory.
+template <class X, class Offset, class Projection = std::identity>
+struct segment_batch {
+  X* first;
+  const Offset* offsets;
+  index count;
+  index total;
+  Projection projection = {};
+
+  [[nodiscard]] constexpr index size() const noexcept { return count; }
+  constexpr auto operator[](index s) const {
+    const index begin = at(s);
+    return project(strided<X>{first + begin, at(s + 1) - begin, 1}, projection);
+  }
+  [[nodiscard]] constexpr index slots(index reach) const noexcept { return total / reach + count; }
+  [[nodiscard]] constexpr index slot_of(index s, index reach) const { return at(s) / reach + s; }
+  [[nodiscard]] constexpr node_place locate(index slot, index reach) const {
+    index low = 0;  // the last segment that begins at `slot` or before
+    index high = count - 1;
+    while (low < high) {
+      const index middle = low + (high - low + 1) / 2;
+      if (slot_of(middle, reach) <= slot) {
+        low = middle;
+      } else {
+        high = middle - 1;
+      }
+    }
+    return {low, slot - slot_of(low, reach)};
+  }
+
+ private:
+  [[nodiscard]] constexpr index at(index s) const { return static_cast<index>(offsets[s]); }
+};
+
+template <class Batch>
+using source_in = std::remove_cvref_t<decltype(std::declval<const Batch&>()[index{}])>;
+template <class Batch>
+using element_in = element_of<source_in<Batch>>;
+
+}  // namespace regroup::cuda

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a kernel asks of the machine: who am I, wait for the others, hand a value to a neighbour, keep an array together.
+// Kernels are plain C++ templates over these few operations. A device answers each with an instruction
+// (cuda/device_block.cuh); the tests answer with an emulation (properties/cuda/emulator.hpp), so every kernel also runs
+// where there is no GPU. Kernels are constexpr, which nvcc's --expt-relaxed-constexpr takes for device code: no macro.
+// Level: block.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "regroup/executor.hpp"
+
+namespace regroup::cuda {
+
+/// Threads of a block, one for each lane of a tile; and of a warp.
+inline constexpr int block_threads = static_cast<int>(lanes);
+inline constexpr int warp_threads = 32;
+
+/// The operations, all of them collective but the first three. A group is `Width` neighbouring threads of a warp (1, 2, 4,
+/// ..., 32), aligned; threads of different groups may be anywhere.
+///     thread(), blocks(), block()        the thread in its block; how many blocks, and which of them
+///     barrier()                          every thread of the block arrives; shared memory written before is seen after
+///     group_barrier<Width>()             the same for a group
+///     shuffle_down<Width>(x, d)          x of the thread d places further in the group; one's own past its end
+///     shuffle_up<Width>(x, d)            x of the thread d places before; one's own ahead of its start
+///     broadcast<Width>(x)                x of the group's first thread
+///     shared<T, N>()                     the block's array of N objects T, one for each pair (T, N): `get(i)`, `set(i, x)`
+template <class B>
+concept block = requires(B& b, float x, int i) {
+  { b.thread() } -> std::same_as<int>;
+  { b.block() } -> std::same_as<index>;
+  { b.blocks() } -> std::same_as<index>;
+  b.barrier();
+  b.template group_barrier<warp_threads>();
+  { b.template shuffle_down<warp_threads>(x, i) } -> std::same_as<float>;
+  { b.template shuffle_up<warp_threads>(x, i) } -> std::same_as<float>;
+  { b.template broadcast<warp_threads>(x) } -> std::same_as<float>;
+  { b.template shared<float, 2>().get(i) } -> std::same_as<float>;
+  b.template shared<float, 2>().set(i, x);
+};
+
+/// The smaller, by value: std::min takes references, and a device has no address for a constant of the host's. nvcc says
+/// nothing of it and compiles a trap.
+template <class T>
+constexpr T smaller(T a, std::type_identity_t<T> b) {
+  return b < a ? b : a;
+}
+
+/// f(0), ..., f(N - 1), every index a constant once inlined: arrays indexed so stay in registers.
+template <int N, class F>
+constexpr void unrolled(const F& f) {
+  [&]<int... i>(std::integer_sequence<int, i...>) { (f(i), ...); }(std::make_integer_sequence<int, N>{});
+}
+
+/// Room for one value, which need not have a default constructor.
+template <class T>
+union slot {
+  static_assert(std::is_trivially_copyable_v<T>);
+  char nothing;
+  T value;
+  constexpr slot() noexcept : nothing(0) {}
+};
+template <class T, int N>
+using slots = slot<T>[static_cast<std::size_t>(N)];
+
+/// Blocks of a kernel that a multiprocessor is to hold at once, which bounds the registers of a thread (65,536 in all): by
+/// the bytes that each thread holds of elements and of a state. A kernel says it by `static constexpr int resident_blocks`.
+constexpr int resident_blocks_for(std::size_t element_bytes, std::size_t state_bytes) {
+  const std::size_t registers = 64 + element_bytes / 4 + state_bytes / 2;
+  const std::size_t blocks = 65536 / block_threads / registers;
+  return static_cast<int>(blocks < 3 ? 3 : blocks > 8 ? 8 : blocks);
+}
+template <class Kernel>
+inline constexpr int resident_blocks = [] {
+  if constexpr (requires { Kernel::resident_blocks; }) return int{Kernel::resident_blocks};
+  return 4;
+}();
+
+/// What a device asks of a state: it travels bytewise through registers, shared memory and shuffles.
+inline constexpr std::size_t most_state_bytes = 96;
+inline constexpr std::size_t most_scanned_bytes = 48;
+template <class M, std::size_t Most = most_state_bytes>
+constexpr void require_device_monoid() {
+  static_assert(std::is_trivially_copyable_v<state_of<M>>,
+                "regroup: on a device a state travels as bytes, so it must be trivially copyable; this one is not");
+  static_assert(sizeof(state_of<M>) <= Most,
+                "regroup: on a device a state has at most 96 bytes, and 48 in a scan: a block keeps one or two a lane");
+}
+
+}  // namespace regroup::cuda

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ordered fold as kernels. A team of threads folds a tile to its leaf: each of its up to 32 elements stands in a
+// register before the first combine, so many loads are in flight, and a tile lift that folds twice reads memory once.
+// Blocks fold aligned ranges of tiles as perfect trees, and later kernels fold those nodes, until every row has one.
+// Every value is a node of the contract's tree (executor.hpp): the bits of `seq`, whatever the grid.
+// Level: lane to device. Law: associativity, and commutativity only where it is declared.
+#pragma once
+
+#include <functional>
+#include <tuple>
+#include <type_traits>
+
+#include "regroup/cuda/batch.hpp"
+#include "regroup/cuda/team.hpp"
+
+namespace regroup::cuda {
+
+/// One tile of at least one element, as its team holds it: thread j has the elements j, j + P, j + 2 P, ... in registers,
+/// where they are small; any other is read when it is wanted.
+template <class Team, class Source>
+class held_tile {
+ public:
+  using element = std::remove_cvref_t<widened<element_of<Source>>>;
+  static constexpr bool in_registers = sizeof(element) <= 8;
+
+  constexpr held_tile(Team& of, const Source& source, index first, int size)
+      : team_(of), source_(source), first_(first), size_(size) {
+    if constexpr (in_registers) {
+      with_steps([&](const auto count) {
+        unrolled<Team::steps>([&](int k) {
+          if (k < count) held_[k].value = at(of.rank() + Team::threads * k);
+        });
+      });
+    }
+  }
+  [[nodiscard]] constexpr Team& of() const { return team_; }
+  [[nodiscard]] constexpr int size() const { return size_; }
+  constexpr element at(index i) const { return widen(source_[first_ + i]); }
+  constexpr element held(int k) const {
+    if constexpr (in_registers) {
+      return held_[k].value;
+    } else {
+      return at(team_.rank() + Team::threads * k);
+    }
+  }
+  /// body(the number of elements of this thread): a constant for a whole tile.
+  template <class Body>
+  constexpr void with_steps(const Body& body) const {
+    constexpr int whole = Team::threads * Team::steps;
+    if (whole == tile_elements && size_ == whole) {
+      body(std::integral_constant<int, Team::steps>{});
+    } else {
+      body((size_ - team_.rank() + Team::threads - 1) / Team::threads);
+    }
+  }
+
+ private:
+  Team& team_;
+  Source source_;
+  index first_;
+  int size_;
+  slots<element, in_registers ? Team::steps : 1> held_;
+};
+
+template <class M, class Tile>
+constexpr state_of<M> leaf(const M& m, const Tile& t);
+
+/// What `lift_tile` receives on a device: the elements of a tile in position order, each through a map.
+template <class Held, class Map>
+class team_tile {
+ public:
+  constexpr team_tile(const Held& held, const Map& map) : held_(held), map_(map) {}
+  [[nodiscard]] constexpr index size() const { return held_.size(); }
+  constexpr auto operator[](index i) const { return map_(held_.at(i)); }
+  [[nodiscard]] constexpr const Held& elements() const { return held_; }
+  [[nodiscard]] constexpr const Map& map() const { return map_; }
+
+  /// The leaf of another monoid over map(element), in every thread: the same lanes, the same order.
+  template <class M, class Next = std::identity>
+  constexpr state_of<M> fold(const M& m, const Next& next = {}) const {
+    const auto both = [this, &next](const auto& x) { return next(map_(x)); };
+    return held_.of().broadcast(leaf(m, team_tile<Held, decltype(both)>(held_, both)));
+  }
+
+ private:
+  const Held& held_;
+  const Map& map_;
+};
+
+/// commutative: lane j = left fold of positions j, j + L, ...
+template <class M, class Tile>
+constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
+  using team = std::remove_cvref_t<decltype(t.elements().of())>;
+  slots<state_of<M>, team::own_lanes> lane;
+  const auto lifted = [&](int k) { return regroup::lift(m, t.map()(t.elements().held(k))); };
+  t.elements().with_steps([&](const auto count) {
+    unrolled<team::own_lanes>([&](int k) { lane[k].value = k < count ? lifted(k) : m.identity(); });
+    unrolled<team::steps - team::own_lanes>([&](int i) {
+      const int k = i + team::own_lanes;
+      if (k < count) lane[k % team::own_lanes].value = m(lane[k % team::own_lanes].value, lifted(k));
+    });
+  });
+  return t.elements().of().halve(m, lane, smaller(t.elements().size(), block_threads));
+}
+
+/// otherwise: lane j = left fold of the contiguous piece [T/L j, T/L (j + 1))
+template <class M, class Tile>
+constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
+  using held = std::remove_cvref_t<decltype(t.elements())>;
+  using team = std::remove_cvref_t<decltype(t.elements().of())>;
+  const int n = t.elements().size();
+  state_of<M> s = m.identity();
+  const auto at = [&](int i) { return t.elements().at(i); };
+  t.elements().of().template each_of_piece<typename held::element>(n, at, [&](int i, const auto& x) {
+    const state_of<M> one = regroup::lift(m, t.map()(x));
+    s = i == 0 ? one : m(s, one);
+  });
+  return t.elements().of().perfect(m, s, (n - 1) / team::steps + 1);
+}
+
+/// The state of one tile of at least one element, as the contract orders it; right in the team's first thread.
+template <class M, class Tile>
+constexpr state_of<M> leaf(const M& m, const Tile& t) {
+  if constexpr (has_members<M>) {  // each member by its own rule
+    return std::apply([&](const auto&... member) { return m.from_parts(leaf(member, t)...); }, m.members());
+  } else if constexpr (has_lift_tile<M, Tile>) {
+    return m.lift_tile(t);
+  } else if constexpr (is_commutative<M>) {
+    return striped_leaf(m, t);
+  } else {
+    return pieces_leaf(m, t);
+  }
+}
+
+template <class M, class Team, class Source>
+constexpr state_of<M> leaf_of(const M& m, Team& of, const Source& source, index first, int size) {
+  const held_tile<Team, Source> held(of, source, first, size);
+  const std::identity as_it_is;
+  return leaf(m, team_tile(held, as_it_is));
+}
+
+/// Where a node's state goes: to `put` with its row once the row is whole, else into the list of nodes.
+template <class M, class Put>
+struct node_sink {
+  state_of<M>* nodes;  // null in the last kernel
+  Put put;
+  constexpr void operator()(index slot, index row, const state_of<M>& s) const {
+    if (nodes != nullptr) {
+      nodes[slot] = s;
+    } else {
+      put(row, s);
+    }
+  }
+};
+
+template <class M, class Batch>
+inline constexpr int fold_blocks = resident_blocks_for(sizeof(widened<element_in<Batch>>) <= 8
+                                                           ? 32 * sizeof(widened<element_in<Batch>>)
+                                                           : 128,
+                                                       sizeof(state_of<M>));
+
+/// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
+template <int Threads, class M, class Batch, class Put>
+struct fold_short_rows {
+  static constexpr int resident_blocks = fold_blocks<M, Batch>;
+  M m;
+  Batch rows;
+  Put put;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    constexpr int teams = block_threads / Threads;
+    team<Threads, Block> of(b);
+    for (index row = b.block() * teams + b.thread() / Threads; row < rows.size(); row += b.blocks() * teams) {
+      const auto source = rows[row];
+      const index n = source.size();
+      if (n > Threads * of.steps) continue;
+      const state_of<M> s = n == 0 ? m.identity() : leaf_of(m, of, source, 0, static_cast<int>(n));
+      if (of.rank() == 0) put(row, s);
+    }
+  }
+};
+
+/// Tiles that one block folds at most before it hands up their node: one for each thread of a warp.
+inline constexpr int most_tiles = warp_threads;
+
+/// Elements to nodes of `reach` elements: a tile, or 2, 4, ..., 32 of them. Rows of `shortest` or fewer are left alone.
+template <class M, class Batch, class Put>
+struct fold_ranges {
+  static constexpr int resident_blocks = fold_blocks<M, Batch>;
+  M m;
+  Batch rows;
+  index reach;
+  index shortest;
+  node_sink<M, Put> sink;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    team<block_threads, Block> of(b);
+    const index slots = rows.slots(reach);
+    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+      const auto [row, position] = rows.locate(slot, reach);
+      const auto source = rows[row];
+      const index first = position * reach;
+      const index n = smaller(source.size() - first, reach);
+      if (source.size() <= shortest || (n <= 0 && position > 0)) continue;
+      const state_of<M> s = n <= 0 ? m.identity() : range(of, source, first, n);
+      if (of.rank() == 0) sink(slot, row, s);
+    }
+  }
+
+ private:
+  template <class Team, class Source>
+  constexpr state_of<M> range(Team& of, const Source& source, index first, index n) const {
+    auto leaves = of.block().template shared<state_of<M>, most_tiles>();
+    int count = 0;
+    state_of<M> s = m.identity();
+    for (index i = 0; i < n; i += tile_elements) {
+      s = leaf_of(m, of, source, first + i, static_cast<int>(smaller(tile_elements, n - i)));
+      if (n > tile_elements && of.rank() == 0) leaves.set(count, s);
+      ++count;
+    }
+    if (count == 1 || of.rank() >= warp_threads) return s;
+    of.block().template group_barrier<warp_threads>();  // the next leaf's barrier keeps these reads from its writes
+    if (of.rank() < count) s = leaves.get(of.rank());
+    return of.perfect_of_group(m, s, count);
+  }
+};
+
+/// Nodes of reach `below` to nodes L times as far, one a block.
+template <class M, class Batch, class Put>
+struct fold_nodes {
+  M m;
+  Batch rows;
+  index below;
+  const state_of<M>* children;
+  index shortest;
+  node_sink<M, Put> sink;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    team<block_threads, Block> of(b);
+    const index reach = below * lanes;
+    const index slots = rows.slots(reach);
+    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+      const auto [row, position] = rows.locate(slot, reach);
+      const index n = rows[row].size();
+      const index count = smaller(nodes_of(n, below) - position * lanes, lanes);
+      if (n <= shortest || count <= 0) continue;
+      state_of<M> s = m.identity();
+      if (of.rank() < count && n > 0) s = children[rows.slot_of(row, below) + position * lanes + of.rank()];
+      s = of.perfect(m, s, static_cast<int>(count));
+      if (of.rank() == 0) sink(slot, row, s);
+    }
+  }
+};
+
+}  // namespace regroup::cuda

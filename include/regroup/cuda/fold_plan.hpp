@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels fold a batch, on how many blocks, with how much workspace: plain host code. Nothing here touches a bit of
+// a result, since every choice evaluates nodes of one tree. Short rows go to small teams, one launch; long rows to blocks
+// in ranges of tiles, and their nodes up the tree, L at a time. Level: device.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+#include "regroup/cuda/fold_kernel.hpp"
+
+namespace regroup::cuda {
+
+/// Blocks of one launch at most; kernels step over what is left.
+inline constexpr index most_blocks = index{1} << 20;
+/// Ranges to a multiprocessor below which a range is made smaller, so that the last wave of blocks is a small part.
+inline constexpr index ranges_a_processor = 64;
+
+/// The lengths of a batch, as far as the host knows them.
+struct batch_lengths {
+  index count;       ///< rows
+  index total;       ///< elements of all rows
+  index longest;     ///< no row is longer
+  bool are_equal;    ///< every row is as long as the longest
+};
+template <class X, class P>
+constexpr batch_lengths lengths_of(const row_batch<X, P>& b) {
+  return {b.count, b.count * b.length, b.length, true};
+}
+template <class X, class O, class P>
+constexpr batch_lengths lengths_of(const segment_batch<X, O, P>& b) {
+  return {b.count, b.total, b.total, false};
+}
+
+/// The launches of one fold.
+struct fold_plan {
+  int short_team = 0;         ///< threads a short row, 4 or 32; 0 where no kernel takes short rows
+  index shortest = -1;        ///< rows up to this are short
+  index reach = 0;            ///< elements a range; 0 where every row is short
+  int levels = 0;             ///< kernels that fold nodes after the ranges
+};
+
+/// States up to this are small enough that one of four threads holds 32 lanes.
+inline constexpr std::size_t small_state_bytes = 8;
+
+/// Rows up to `32 team` elements fit a team; a row of more than 8 a thread is better off with a warp.
+constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_t state_bytes) {
+  fold_plan plan;
+  if (b.count == 0) return plan;
+  const index typical = b.are_equal ? b.longest : b.total / b.count;
+  constexpr index piece = tile_elements / lanes;
+  if (typical <= piece && state_bytes <= small_state_bytes) {
+    plan.short_team = 4;
+  } else if (typical <= warp_threads * piece) {
+    plan.short_team = warp_threads;
+  }
+  if (plan.short_team != 0) plan.shortest = plan.short_team * piece;
+  if (b.longest <= plan.shortest) return plan;
+  plan.reach = tile_elements;
+  const index enough = ranges_a_processor * std::max(processors, 1);
+  while (plan.reach < most_tiles * tile_elements && b.total / (2 * plan.reach) >= enough) plan.reach *= 2;
+  for (index reach = plan.reach; nodes_of(b.longest, reach) > 1; reach *= lanes) ++plan.levels;
+  return plan;
+}
+
+/// States of workspace that a fold needs: the nodes of every kernel but the last.
+template <class Batch>
+constexpr index workspace_states(const fold_plan& plan, const Batch& rows) {
+  index states = 0;
+  index reach = plan.reach;
+  for (int level = 0; level < plan.levels; ++level, reach *= lanes) states += rows.slots(reach);
+  return states;
+}
+
+/// launch(kernel, blocks) for every kernel of a fold, in order; put(row, state), on the device, once a row.
+template <class Launch, class M, class Batch, class Put>
+void launch_fold(const Launch& launch, const fold_plan& plan, const M& m, const Batch& rows,
+                 state_of<M>* workspace, const Put& put) {
+  const auto on = [&launch](const auto& kernel, index blocks) {
+    if (blocks > 0) launch(kernel, std::min(blocks, most_blocks));
+  };
+  const auto groups = [&rows](index teams) { return (rows.size() + teams - 1) / teams; };
+  if (plan.short_team == 4) {
+    if constexpr (sizeof(state_of<M>) <= small_state_bytes) {
+      on(fold_short_rows<4, M, Batch, Put>{m, rows, put}, groups(block_threads / 4));
+    }
+  } else if (plan.short_team == warp_threads) {
+    on(fold_short_rows<warp_threads, M, Batch, Put>{m, rows, put}, groups(block_threads / warp_threads));
+  }
+  if (plan.reach == 0) return;
+  const auto nodes = [&](int level) { return level < plan.levels ? workspace : nullptr; };
+  index reach = plan.reach;
+  on(fold_ranges<M, Batch, Put>{m, rows, reach, plan.shortest, {nodes(0), put}}, rows.slots(reach));
+  for (int level = 1; level <= plan.levels; ++level, reach *= lanes) {
+    const state_of<M>* const children = workspace;
+    workspace += rows.slots(reach);
+    on(fold_nodes<M, Batch, Put>{m, rows, reach, children, plan.shortest, {nodes(level), put}},
+       rows.slots(reach * lanes));
+  }
+}
+
+}  // namespace regroup::cuda

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ordered scan as kernels, in two passes. The first folds every tile to its total; the totals become a Fenwick tree,
+// whose nodes are the contract's: the carry into tile t, perfect(totals before it), is one combine for each bit of t. The
+// second pass writes y = (carry P[j - 1]) (prefix within the piece). Lanes are contiguous pieces for every monoid.
+// y may be exactly x: a tile is read before its answers are written, and the answer that belongs to the next tile's first
+// place, where the scan is exclusive, is kept for a last kernel. Level: lane to device.
+#pragma once
+
+#include <type_traits>
+
+#include "regroup/cuda/batch.hpp"
+#include "regroup/cuda/team.hpp"
+
+namespace regroup::cuda {
+
+/// perfect() of the first t >= 1 totals of a row: `nodes[e - 1]` is the node that ends after e tiles.
+template <class M>
+constexpr state_of<M> carry_into(const M& m, const state_of<M>* nodes, index t) {
+  state_of<M> s = nodes[t - 1];
+  for (t &= t - 1; t > 0; t &= t - 1) s = m(nodes[t - 1], s);
+  return s;
+}
+
+/// The fold of this thread's piece of a tile; anything where it has no element.
+template <class M, class Team, class Source>
+constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, index first, int n) {
+  using element = std::remove_cvref_t<widened<element_of<Source>>>;
+  state_of<M> s = m.identity();
+  of.template each_of_piece<element>(
+      n, [&](int i) -> element { return widen(source[first + i]); },
+      [&](int i, const element& x) {
+        const state_of<M> one = regroup::lift(m, x);
+        s = i == 0 ? one : m(s, one);
+      });
+  return s;
+}
+
+/// The answers of one tile. Returns the last one's state, right in the thread of the last piece.
+template <class M, scan_kind Kind, class Team, class Source, class Out>
+constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
+                                bool has_carry, const state_of<M>& carry) {
+  using element = std::remove_cvref_t<widened<element_of<Source>>>;
+  using place = element_of<Out>;
+  static_assert(std::is_trivially_copyable_v<place>,
+                "regroup: on a device the answers of a scan travel as bytes, so they must be trivially copyable");
+  const auto answer = [&m](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
+  const state_of<M> total = piece_total(m, of, source, first, n);
+  state_of<M> before = of.prefix_before(m, total, (n - 1) / of.steps + 1);
+  if (has_carry) before = of.rank() == 0 ? carry : m(carry, before);
+  const state_of<M> last = m(before, total);
+  state_of<M> previous = last;
+  if constexpr (Kind == scan_kind::exclusive) {
+    previous = of.from_before(last, 1);
+    if (of.rank() == 0) previous = m.identity();
+  }
+  state_of<M> within = before;
+  of.template map_pieces<element, place>(
+      n, [&](int i) -> element { return widen(source[first + i]); },
+      [&](int i, const element& x) {
+        const state_of<M> one = regroup::lift(m, x);
+        within = i == 0 ? one : m(within, one);
+        const state_of<M> now = m(before, within);
+        if constexpr (Kind == scan_kind::inclusive) return answer(now);
+        const place y = answer(previous);
+        previous = now;
+        return y;
+      },
+      [&](int i, const place& y) {  // the exclusive answer at a later tile's first place is the tile's before
+        if (Kind == scan_kind::inclusive || i > 0 || !has_carry) out[first + i] = y;
+      });
+  return last;
+}
+
+/// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
+template <int Threads, scan_kind Kind, class M, class In, class Out>
+struct scan_short_rows {
+  static constexpr int resident_blocks = 3;
+  M m;
+  In rows;
+  Out answers;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    constexpr int teams = block_threads / Threads;
+    team<Threads, Block> of(b);
+    for (index row = b.block() * teams + b.thread() / Threads; row < rows.size(); row += b.blocks() * teams) {
+      const auto source = rows[row];
+      const index n = source.size();
+      if (n == 0 || n > Threads * of.steps) continue;
+      scan_tile<M, Kind>(m, of, source, answers[row], 0, static_cast<int>(n), false, m.identity());
+    }
+  }
+};
+
+/// First pass: the total of every tile that another one follows, for rows longer than `shortest`.
+template <class M, class In>
+struct scan_totals {
+  M m;
+  In rows;
+  index shortest;
+  state_of<M>* totals;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    team<block_threads, Block> of(b);
+    const index slots = rows.slots(tile_elements);
+    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+      const auto [row, position] = rows.locate(slot, tile_elements);
+      const auto source = rows[row];
+      const index first = position * tile_elements;
+      if (source.size() <= shortest || first + tile_elements >= source.size()) continue;
+      const state_of<M> piece = piece_total(m, of, source, first, static_cast<int>(tile_elements));
+      const state_of<M> total = of.perfect(m, piece, block_threads);
+      if (of.rank() == 0) totals[slot] = total;
+    }
+  }
+};
+
+/// Joins L neighbours, `stride` tiles apart, to nodes of the Fenwick tree: once for every power L^k that a row reaches.
+template <class M, class In>
+struct scan_nodes {
+  M m;
+  In rows;
+  index stride;
+  state_of<M>* nodes;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    team<block_threads, Block> of(b);
+    const index reach = tile_elements * stride * lanes;
+    const index slots = rows.slots(reach);
+    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+      const auto [row, position] = rows.locate(slot, reach);
+      const index full = (rows[row].size() - 1) / tile_elements;  // tiles that another one follows
+      if ((position * lanes + 1) * stride > full) continue;
+      const index end = (position * lanes + of.rank() + 1) * stride;
+      const index place = rows.slot_of(row, tile_elements) + end - 1;
+      const bool is_present = end <= full;
+      state_of<M> s = is_present ? nodes[place] : m.identity();
+      s = of.join_places(m, s);
+      if (is_present) nodes[place] = s;
+    }
+  }
+};
+
+/// Second pass: the answers. `preceding`, where the scan is exclusive, takes what the next tile's first place is to hold.
+template <scan_kind Kind, class M, class In, class Out>
+struct scan_tiles {
+  static constexpr int resident_blocks = 3;
+  M m;
+  In rows;
+  Out answers;
+  index shortest;
+  const state_of<M>* nodes;
+  state_of<M>* preceding;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    team<block_threads, Block> of(b);
+    const index slots = rows.slots(tile_elements);
+    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+      const auto [row, position] = rows.locate(slot, tile_elements);
+      const auto source = rows[row];
+      const index first = position * tile_elements;
+      const int n = static_cast<int>(smaller(source.size() - first, tile_elements));
+      if (source.size() <= shortest || n <= 0) continue;
+      const state_of<M> carry =
+          position == 0 ? m.identity() : carry_into(m, nodes + rows.slot_of(row, tile_elements), position);
+      const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, position != 0, carry);
+      if (Kind == scan_kind::exclusive && first + n < source.size() && of.rank() == block_threads - 1) {
+        preceding[slot + 1] = last;
+      }
+    }
+  }
+};
+
+/// The first place of every tile but a row's first, where the scan is exclusive.
+template <class M, class Out>
+struct scan_first_places {
+  M m;
+  Out answers;
+  index shortest;
+  const state_of<M>* preceding;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    const index slots = answers.slots(tile_elements);
+    for (index slot = b.block() * block_threads + b.thread(); slot < slots; slot += b.blocks() * block_threads) {
+      const auto [row, position] = answers.locate(slot, tile_elements);
+      const auto out = answers[row];
+      const index first = position * tile_elements;
+      if (position == 0 || out.size() <= shortest || first >= out.size()) continue;
+      out[first] = static_cast<element_of<std::remove_cvref_t<decltype(out)>>>(regroup::lower(m, preceding[slot]));
+    }
+  }
+};
+
+}  // namespace regroup::cuda

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels scan a batch, with how much workspace: plain host code. Nothing here touches a bit of a result. Level: device.
+#pragma once
+
+#include "regroup/cuda/fold_plan.hpp"
+#include "regroup/cuda/scan_kernel.hpp"
+
+namespace regroup::cuda {
+
+/// The launches of one scan.
+struct scan_plan {
+  int short_team = 0;   ///< threads a short row, 4 or 32; 0 where no kernel takes short rows
+  index shortest = -1;  ///< rows up to this are short
+  bool has_long = false;
+  int levels = 0;       ///< kernels that join the totals of tiles; 0 where a tile holds any row
+};
+
+constexpr scan_plan plan_scan(const batch_lengths& b) {
+  const fold_plan fold = plan_fold(b, 1, 0);  // a scan's lanes are pieces: a state a thread
+  scan_plan plan{fold.short_team, fold.shortest, fold.reach != 0, 0};
+  if (!plan.has_long) return plan;
+  const index totals = (b.longest - 1) / tile_elements;
+  for (index stride = 1; totals >= stride; stride *= lanes) ++plan.levels;
+  return plan;
+}
+
+/// States of workspace that a scan needs: one a tile, and one more where it is exclusive.
+template <class Batch>
+constexpr index workspace_states(const scan_plan& plan, const Batch& rows, scan_kind kind) {
+  return plan.levels == 0 ? 0 : rows.slots(tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
+}
+
+/// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
+template <scan_kind Kind, class Launch, class M, class In, class Out>
+void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers,
+                 state_of<M>* workspace) {
+  const auto on = [&launch](const auto& kernel, index blocks) {
+    if (blocks > 0) launch(kernel, smaller(blocks, most_blocks));
+  };
+  const auto groups = [](index n, index each) { return (n + each - 1) / each; };
+  if (plan.short_team == 4) {
+    on(scan_short_rows<4, Kind, M, In, Out>{m, rows, answers}, groups(rows.size(), block_threads / 4));
+  } else if (plan.short_team == warp_threads) {
+    on(scan_short_rows<warp_threads, Kind, M, In, Out>{m, rows, answers},
+       groups(rows.size(), block_threads / warp_threads));
+  }
+  if (!plan.has_long) return;
+  const index tiles = rows.slots(tile_elements);
+  state_of<M>* const preceding = workspace + tiles;
+  if (plan.levels > 0) on(scan_totals<M, In>{m, rows, plan.shortest, workspace}, tiles);
+  index stride = 1;
+  for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
+    on(scan_nodes<M, In>{m, rows, stride, workspace}, rows.slots(tile_elements * stride * lanes));
+  }
+  on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, workspace, preceding}, tiles);
+  if (Kind == scan_kind::exclusive && plan.levels > 0) {
+    on(scan_first_places<M, Out>{m, answers, plan.shortest, preceding}, groups(tiles, block_threads));
+  }
+}
+
+}  // namespace regroup::cuda

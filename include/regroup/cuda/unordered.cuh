@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fast mode: `cuda::device{stream}.with(cuda::not_guaranteed)`, the same verbs by CUB, in the order that suits it. Bits
+// may differ from run to run (a scan combines whatever look-back finds ready); results are within the monoid's bound.
+// CUB's two-phase storage stays inside. Its reductions assume that the operator commutes, and a monoid that does not
+// declare it is refused; its scans do not. Level: device.
+#pragma once
+
+#include <functional>
+#include <type_traits>
+
+#include <cub/device/device_reduce.cuh>
+#include <cub/device/device_scan.cuh>
+#include <cub/device/device_segmented_reduce.cuh>
+#include <thrust/iterator/transform_iterator.h>
+#include <thrust/iterator/transform_output_iterator.h>
+
+#include "regroup/cuda/device.cuh"
+
+namespace regroup::cuda {
+
+/// An executor of reduce, reduce_segments and the scans, of elements side by side. `device::with` makes it.
+class unordered_device {
+ public:
+  explicit unordered_device(const device& on) : on_(on) {}
+  [[nodiscard]] const device& on() const noexcept { return on_; }
+
+  /// call(temporary storage, bytes) is one of CUB's: asked once for the bytes.
+  template <class Call>
+  [[nodiscard]] std::size_t bytes_of(const Call& call) const {
+    std::size_t bytes = 0;
+    check(call(nullptr, bytes), "asking CUB for its storage");
+    return bytes;
+  }
+  template <class Call>
+  void run(const Call& call, const workspace& w) const {
+    std::size_t bytes = bytes_of(call);
+    w.require(bytes);
+    check(call(w.data, bytes), "a call of CUB");
+  }
+
+ private:
+  device on_;
+};
+
+inline unordered_device device::with(not_guaranteed_t) const { return unordered_device(*this); }
+
+/// Projects and lifts an element; lowers a state to a place.
+template <class M, class Projection>
+struct lift_projected {
+  M m;
+  Projection projection;
+  template <class X>
+  constexpr state_of<M> operator()(const X& x) const {
+    return regroup::lift(m, std::invoke(projection, x));
+  }
+};
+template <class M, class Out>
+struct lower_to {
+  M m;
+  constexpr Out operator()(const state_of<M>& s) const { return static_cast<Out>(regroup::lower(m, s)); }
+};
+
+/// put(i, states[i]): CUB's segmented reduction writes the type that it computes with.
+template <class Put>
+struct lower_each;
+template <class M, class Out>
+struct lower_each<const put_answer<M, Out>> {
+  const state_of<M>* states;
+  index count;
+  put_answer<M, Out> put;
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    const index i = b.block() * block_threads + b.thread();
+    if (i < count) put(i, states[i]);
+  }
+};
+
+template <class M>
+constexpr void require_commutative() {
+  static_assert(is_commutative<M>,
+                "regroup: CUB's reductions assume a b == b a, which this monoid does not declare; cuda::device folds in "
+                "order");
+}
+template <class X>
+const X* side_by_side(const device_view<X>& x) {
+  if (x.one_row().stride != 1) throw_shape("CUB's mode needs elements side by side; got strides " + to_string(x.strides()));
+  return x.data();
+}
+
+/// CUB's calls on our views, waiting for their storage.
+template <class X, class M, class Projection, class Out>
+auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M& m, const Projection& p, Out out) {
+  require_commutative<M>();
+  require_device_monoid<M>();
+  return [=, first = side_by_side(xs), n = xs.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
+    return cub::DeviceReduce::TransformReduce(storage, bytes, first, out, n, m, lift_projected<M, Projection>{m, p},
+                                              m.identity(), stream);
+  };
+}
+template <class X, class Offset, class M, class Projection>
+auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const device_view<Offset>& offsets, const M& m,
+                  const Projection& p, state_of<M>* out) {
+  require_commutative<M>();
+  require_device_monoid<M>();
+  const auto lifted = thrust::make_transform_iterator(side_by_side(xs), lift_projected<M, Projection>{m, p});
+  return [=, first = side_by_side(offsets), count = offsets.size() - 1,
+          stream = fast.on().stream()](void* storage, std::size_t& bytes) {
+    return cub::DeviceSegmentedReduce::Reduce(storage, bytes, lifted, out, count, first, first + 1, m, m.identity(),
+                                              stream);
+  };
+}
+template <scan_kind Kind, class X, class Y, class M, class Projection>
+auto cub_scan(const unordered_device& fast, const device_view<X>& x, const device_view<Y>& y, const M& m,
+              const Projection& p) {
+  require_device_monoid<M>();
+  if (x.extents() != y.extents() || x.rank() != 1) {
+    throw_shape("CUB's scan takes a range of rank 1 and an output of its shape; got " + to_string(x.extents()) + " and " +
+                to_string(y.extents()));
+  }
+  const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
+  const auto lowered = thrust::make_transform_output_iterator(const_cast<Y*>(side_by_side(y)), lower_to<M, Y>{m});
+  return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
+    if constexpr (Kind == scan_kind::inclusive) {
+      return cub::DeviceScan::InclusiveScan(storage, bytes, lifted, lowered, m, n, stream);
+    } else {
+      return cub::DeviceScan::ExclusiveScan(storage, bytes, lifted, lowered, m, m.identity(), n, stream);
+    }
+  };
+}
+
+}  // namespace regroup::cuda
+
+namespace regroup {
+
+/// reduce by cub::DeviceReduce: any order, within the bound. Waits.
+template <class X, class M, class Projection = std::identity>
+answer_of<M> reduce(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m,
+                    const Projection& projection = {}) {
+  const cudaStream_t stream = fast.on().stream();
+  const cuda::device_buffer result(sizeof(state_of<M>), stream);
+  const auto call = cuda::cub_reduce(fast, xs, m, projection, static_cast<state_of<M>*>(result.data()));
+  cuda::slot<state_of<M>> state;
+  cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) {
+    fast.run(call, w);
+    cuda::check(cudaMemcpyAsync(&state, result.data(), sizeof(state_of<M>), cudaMemcpyDeviceToHost, stream),
+                "copying the result");
+  });
+  return regroup::lower(m, state.value);
+}
+/// The bytes of workspace that `reduce_into` needs; and the same into one state on the device, in the stream's order.
+template <class X, class M>
+std::size_t reduce_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m) {
+  return fast.bytes_of(cuda::cub_reduce(fast, xs, m, std::identity{}, static_cast<state_of<M>*>(nullptr)));
+}
+template <class X, class M, class Projection = std::identity>
+void reduce_into(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
+                 const cuda::device_view<state_of<M>>& out, const M& m, const cuda::workspace& w,
+                 const Projection& projection = {}) {
+  fast.run(cuda::cub_reduce(fast, xs, m, projection, out.data()), w);
+}
+
+/// reduce_segments by cub::DeviceSegmentedReduce (one block a segment). Waits.
+template <class X, class Offset, class Out, class M, class Projection = std::identity>
+void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
+                     const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
+                     const Projection& projection = {}) {
+  const cuda::device_buffer memory(static_cast<std::size_t>(out.size()) * sizeof(state_of<M>), fast.on().stream());
+  auto* const states = static_cast<state_of<M>*>(memory.data());
+  const auto put = cuda::output(xs, out, offsets.size() - 1, m);
+  const auto call = cuda::cub_segments(fast, xs, offsets, m, projection, states);
+  cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) {
+    fast.run(call, w);
+    fast.on().launch(cuda::lower_each<decltype(put)>{states, out.size(), put},
+                     (out.size() + cuda::block_threads - 1) / cuda::block_threads);
+  });
+}
+
+/// The scans by cub::DeviceScan: one read and one write of memory; any monoid. They wait.
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                    const M& m, const Projection& projection = {}) {
+  const auto call = cuda::cub_scan<scan_kind::inclusive>(fast, x, y, m, projection);
+  cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) { fast.run(call, w); });
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                    const M& m, const Projection& projection = {}) {
+  const auto call = cuda::cub_scan<scan_kind::exclusive>(fast, x, y, m, projection);
+  cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) { fast.run(call, w); });
+}
+
+}  // namespace regroup

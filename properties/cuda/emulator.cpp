@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulator before it is trusted: what it computes, and that it refuses each kind of broken kernel with its sentence.
+#include "emulator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using emulated::broken_kernel;
+using emulated::machine;
+using emulated::schedule;
+using regroup::cuda::block;
+
+/// A kernel from a function of the block.
+template <class F>
+struct kernel {
+  F f;
+  template <block Block>
+  void operator()(Block& b) const {
+    f(b);
+  }
+};
+template <class F>
+kernel(F) -> kernel<F>;
+
+/// What a machine says of a kernel of one block of 64 threads under every schedule; "" where it runs.
+template <class F>
+std::string verdict(const F& f) {
+  std::string said;
+  for (const auto order : {schedule::forward, schedule::backward, schedule::random}) {
+    machine on(order, 5);
+    try {
+      on.run(kernel{f}, 1, 64);
+    } catch (const broken_kernel& e) {
+      if (!said.empty() && said != e.what()) return said + " | " + e.what();
+      said = e.what();
+    }
+  }
+  return said;
+}
+
+}  // namespace
+
+TEST(emulator, every_thread_of_every_block_runs_once) {
+  std::vector<int> runs(3 * 128, 0);
+  machine on;
+  on.run(kernel{[&](auto& b) {
+           ASSERT_EQ(b.blocks(), 3);
+           ++runs[static_cast<std::size_t>(b.block() * 128 + b.thread())];
+         }},
+         3);
+  EXPECT_EQ(runs, std::vector<int>(3 * 128, 1));
+}
+
+TEST(emulator, shuffles_and_broadcasts_stay_in_their_group) {
+  std::vector<int> down(64, -1);
+  std::vector<int> up(64, -1);
+  std::vector<int> first(64, -1);
+  EXPECT_EQ(verdict([&](auto& b) {
+              const auto t = static_cast<std::size_t>(b.thread());
+              down[t] = b.template shuffle_down<8>(b.thread(), 3);
+              up[t] = b.template shuffle_up<8>(b.thread(), 3);
+              first[t] = b.template broadcast<4>(b.thread());
+            }),
+            "");
+  for (int t = 0; t < 64; ++t) {
+    EXPECT_EQ(down[static_cast<std::size_t>(t)], t % 8 < 5 ? t + 3 : t) << t;
+    EXPECT_EQ(up[static_cast<std::size_t>(t)], t % 8 >= 3 ? t - 3 : t) << t;
+    EXPECT_EQ(first[static_cast<std::size_t>(t)], t / 4 * 4) << t;
+  }
+}
+
+TEST(emulator, groups_may_part) {  // as teams with rows of different lengths do
+  EXPECT_EQ(verdict([](auto& b) {
+              for (int i = 0; i < b.thread() / 8; ++i) b.template shuffle_down<8>(i, 1);
+            }),
+            "");
+}
+
+TEST(emulator, a_barrier_orders_shared_memory) {
+  EXPECT_EQ(verdict([](auto& b) {
+              auto x = b.template shared<int, 64>();
+              x.set(b.thread(), b.thread());
+              b.barrier();
+              EXPECT_EQ(x.get(63 - b.thread()), 63 - b.thread());
+            }),
+            "");
+}
+
+TEST(emulator, a_group_barrier_orders_its_group_alone) {
+  const auto neighbour_at = [](int distance) {
+    return [distance](auto& b) {
+      auto x = b.template shared<int, 64>();
+      x.set(b.thread(), 1);
+      b.template group_barrier<32>();
+      x.get(b.thread() ^ distance);
+    };
+  };
+  EXPECT_EQ(verdict(neighbour_at(16)), "");
+  EXPECT_NE(verdict(neighbour_at(32)), "");
+}
+
+TEST(emulator, refuses_a_read_of_what_nobody_wrote) {
+  EXPECT_EQ(verdict([](auto& b) { b.template shared<int, 4>().get(b.thread() % 4); }),
+            "shared memory is read that nobody wrote");
+  const auto memory_of_the_block_before = [](auto& b) {
+    auto x = b.template shared<int, 64>();
+    if (b.block() == 0) x.set(b.thread(), 1);
+    if (b.block() == 1) x.get(b.thread());
+  };
+  machine on;
+  EXPECT_THROW(on.run(kernel{memory_of_the_block_before}, 2), broken_kernel);
+}
+
+TEST(emulator, refuses_races_whoever_runs_first) {
+  EXPECT_EQ(verdict([](auto& b) { b.template shared<int, 1>().set(0, b.thread()); }), "two writes race");
+  const auto reads_its_neighbour = verdict([](auto& b) {
+    auto x = b.template shared<int, 64>();
+    x.set(b.thread(), 1);
+    b.barrier();
+    x.get((b.thread() + 1) % 64);
+    x.set(b.thread(), 2);
+  });
+  EXPECT_NE(reads_its_neighbour.find("a read races with a write"), std::string::npos) << reads_its_neighbour;
+  EXPECT_NE(reads_its_neighbour.find("a write races with a read"), std::string::npos) << reads_its_neighbour;
+}
+
+TEST(emulator, refuses_a_barrier_that_some_threads_miss) {
+  EXPECT_EQ(verdict([](auto& b) {
+              if (b.thread() != 7) b.barrier();
+            }),
+            "a thread has returned that others wait for");
+  EXPECT_EQ(verdict([](auto& b) {
+              if (b.thread() < 32) {
+                b.barrier();
+              } else {
+                b.template shuffle_down<32>(1, 1);
+                b.template group_barrier<16>();
+                b.template shuffle_down<32>(1, 1);
+                if (b.thread() < 48) b.barrier();
+                if (b.thread() >= 48) b.template group_barrier<32>();
+              }
+            }),
+            "threads wait for each other in different operations");
+}
+
+TEST(emulator, refuses_an_index_outside_an_array) {
+  EXPECT_EQ(verdict([](auto& b) {
+              if (b.thread() == 0) b.template shared<int, 4>().set(-1, 0);
+            }),
+            "index -1 of 4");
+}
+
+TEST(emulator, hands_on_what_a_kernel_throws) {
+  machine on;
+  const auto throws = [](auto& b) {
+    b.barrier();
+    if (b.thread() == 5) throw std::string("five");
+    b.barrier();
+  };
+  EXPECT_THROW(on.run(kernel{throws}, 2), std::string);
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device in plain C++: the operations of cuda/block.hpp with the threads of a block as fibers, run one after another in
+// an order that is forward, backward or random. It refuses what a device would get wrong in silence: a read of shared
+// memory that nobody wrote, an access that no barrier separates from another thread's (a race), a barrier or shuffle that
+// some threads miss. And it can break a kernel on purpose, to show that a test would notice (`fault`).
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <typeindex>
+#include <utility>
+#include <vector>
+
+#include "fiber.hpp"
+#include "regroup/cuda/block.hpp"
+
+namespace emulated {
+
+using regroup::index;
+
+/// What the emulator says of a kernel that is wrong.
+struct broken_kernel : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class schedule { forward, backward, random };
+
+/// One operation of a kind, counted from 0 in each thread's own order, that is left out or done at a wrong place.
+struct fault {
+  enum kind { none, skip_barrier, shift_shuffle, shift_get, shift_set } what = none;
+  int which = 0;
+};
+
+class machine {
+ public:
+  explicit machine(schedule order = schedule::forward, std::uint64_t seed = 1, fault broken = {})
+      : order_(order), random_(seed), fault_(broken) {}
+
+  /// Operations that the busiest thread has done, of the kind that a fault would hit.
+  [[nodiscard]] int operations(fault::kind what) const { return most_[what]; }
+
+  /// Runs a kernel over a grid, block after block.
+  template <class Kernel>
+  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::block_threads);
+
+ private:
+  template <class T>
+  class array;
+  class operations_of;
+  friend class operations_of;
+
+  struct access {
+    int thread = -1;
+    int block_epoch = 0;
+    int group_epoch = 0;
+  };
+  struct shared_array {
+    std::vector<std::byte> bytes;
+    std::vector<access> writer;               // of each element; thread -1: nobody yet
+    std::vector<std::vector<access>> readers;  // since then
+  };
+  enum class waiting { nothing, barrier, group, shuffle };
+  struct thread {
+    waiting on = waiting::nothing;
+    int width = 0;
+    int block_epoch = 0;
+    int group_epoch = 0;
+    bool done = true;
+    const void* value = nullptr;  // what it hands to a shuffle
+    int counts[5] = {};
+    std::exception_ptr thrown;
+  };
+
+  void start_block(index block, index blocks, int threads) {
+    block_ = block;
+    blocks_ = blocks;
+    shared_.clear();
+    threads_.assign(static_cast<std::size_t>(threads), {});
+    for (thread& t : threads_) t.done = false;
+  }
+  [[nodiscard]] std::vector<int> order_of(int count) {
+    std::vector<int> order(static_cast<std::size_t>(count));
+    std::iota(order.begin(), order.end(), 0);
+    if (order_ == schedule::backward) std::reverse(order.begin(), order.end());
+    if (order_ == schedule::random) std::shuffle(order.begin(), order.end(), random_);
+    return order;
+  }
+  /// Whether thread t's wait is over: everybody it waits for is there, in the same operation.
+  [[nodiscard]] bool arrived(int t) const {
+    const thread& own = threads_[static_cast<std::size_t>(t)];
+    const int width = own.on == waiting::barrier ? static_cast<int>(threads_.size()) : own.width;
+    const int first = t / width * width;
+    for (int i = first; i < first + width; ++i) {
+      const thread& other = threads_[static_cast<std::size_t>(i)];
+      if (other.done) throw broken_kernel("a thread has returned that others wait for");
+      if (other.on != own.on || other.width != own.width) return false;
+    }
+    return true;
+  }
+  void release(int t) {
+    const thread own = threads_[static_cast<std::size_t>(t)];
+    const int width = own.on == waiting::barrier ? static_cast<int>(threads_.size()) : own.width;
+    const int first = t / width * width;
+    for (int i = first; i < first + width; ++i) {
+      thread& other = threads_[static_cast<std::size_t>(i)];
+      if (own.on == waiting::barrier) ++other.block_epoch;
+      if (own.on == waiting::group) ++other.group_epoch;
+      other.on = waiting::nothing;
+    }
+  }
+  /// Whether `before`, by another thread, is certain to come before what thread `now` does.
+  [[nodiscard]] bool is_ordered(const access& before, int now, int width) const {
+    const thread& t = threads_[static_cast<std::size_t>(now)];
+    if (before.thread == now || before.block_epoch < t.block_epoch) return true;
+    return before.thread / width == now / width && before.group_epoch < t.group_epoch;
+  }
+
+  schedule order_;
+  std::mt19937_64 random_;
+  fault fault_;
+  int most_[5] = {};
+  index block_ = 0;
+  index blocks_ = 0;
+  std::vector<thread> threads_;
+  std::map<std::pair<std::type_index, int>, shared_array> shared_;
+  int group_width_ = regroup::cuda::warp_threads;  // of the narrowest group barrier so far
+};
+
+/// An array in shared memory, watched.
+template <class T>
+class machine::array {
+ public:
+  array(operations_of& by, shared_array& memory, int size) : by_(by), memory_(memory), size_(size) {}
+  T get(int i) const;
+  void set(int i, const T& x) const;
+
+ private:
+  [[nodiscard]] std::size_t checked(int i) const {
+    if (i < 0 || i >= size_) throw broken_kernel("index " + std::to_string(i) + " of " + std::to_string(size_));
+    return static_cast<std::size_t>(i);
+  }
+  operations_of& by_;
+  shared_array& memory_;
+  int size_;
+};
+
+/// What one thread's kernel is called with: a regroup::cuda::block.
+class machine::operations_of {
+ public:
+  operations_of(machine& m, int thread) : machine_(m), thread_(thread) {}
+  void runs_on(fiber& f) { fiber_ = &f; }
+
+  [[nodiscard]] int thread() const { return thread_; }
+  [[nodiscard]] index block() const { return machine_.block_; }
+  [[nodiscard]] index blocks() const { return machine_.blocks_; }
+  void barrier() {
+    if (!hit(fault::skip_barrier)) wait(waiting::barrier, 1);
+  }
+  template <int Width>
+  void group_barrier() {
+    machine_.group_width_ = std::min(machine_.group_width_, Width);
+    if (!hit(fault::skip_barrier)) wait(waiting::group, Width);
+  }
+  template <int Width, class T>
+  T shuffle_down(const T& x, int d) {
+    const int from = thread_ % Width + d + (hit(fault::shift_shuffle) ? 1 : 0);
+    return from_group<Width>(x, from < Width ? from - thread_ % Width : 0);
+  }
+  template <int Width, class T>
+  T shuffle_up(const T& x, int d) {
+    const int from = thread_ % Width - d - (hit(fault::shift_shuffle) ? 1 : 0);
+    return from_group<Width>(x, from >= 0 ? from - thread_ % Width : 0);
+  }
+  template <int Width, class T>
+  T broadcast(const T& x) {
+    return from_group<Width>(x, (hit(fault::shift_shuffle) && Width > 1 ? 1 : 0) - thread_ % Width);
+  }
+  template <class T, int N>
+  array<T> shared() {
+    static_assert(std::is_trivially_copyable_v<T>);
+    auto& memory = machine_.shared_[{typeid(T), N}];
+    if (memory.writer.empty()) {
+      memory.bytes.assign(sizeof(T) * N, std::byte{0xa5});
+      memory.writer.resize(N);
+      memory.readers.resize(N);
+    }
+    return {*this, memory, N};
+  }
+
+ private:
+  friend class machine;
+
+  [[nodiscard]] auto& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
+  bool hit(fault::kind what) const {
+    const int number = own().counts[what]++;
+    machine_.most_[what] = std::max(machine_.most_[what], number + 1);
+    return machine_.fault_.what == what && machine_.fault_.which == number;
+  }
+  void wait(waiting on, int width) {
+    own().on = on;
+    own().width = width;
+    fiber_->suspend();
+    if (own().thrown) std::rethrow_exception(own().thrown);
+  }
+  /// x of the thread `ahead` further. Everybody hands a value in, then everybody takes one, then everybody goes on.
+  template <int Width, class T>
+  T from_group(const T& x, int ahead) {
+    own().value = &x;
+    wait(waiting::shuffle, Width);
+    const T taken = *static_cast<const T*>(machine_.threads_[static_cast<std::size_t>(thread_ + ahead)].value);
+    wait(waiting::shuffle, Width);
+    return taken;
+  }
+
+  machine& machine_;
+  int thread_;
+  fiber* fiber_ = nullptr;
+};
+
+template <class T>
+T machine::array<T>::get(int i) const {
+  const std::size_t at = checked((i + (by_.hit(fault::shift_get) ? 1 : 0)) % size_);
+  const access& writer = memory_.writer[at];
+  if (writer.thread < 0) throw broken_kernel("shared memory is read that nobody wrote");
+  const machine& m = by_.machine_;
+  if (!m.is_ordered(writer, by_.thread_, m.group_width_)) throw broken_kernel("a read races with a write");
+  memory_.readers[at].push_back({by_.thread_, by_.own().block_epoch, by_.own().group_epoch});
+  return *reinterpret_cast<const T*>(memory_.bytes.data() + at * sizeof(T));
+}
+template <class T>
+void machine::array<T>::set(int i, const T& x) const {
+  const std::size_t at = checked((i + (by_.hit(fault::shift_set) ? 1 : 0)) % size_);
+  const machine& m = by_.machine_;
+  if (memory_.writer[at].thread >= 0 && !m.is_ordered(memory_.writer[at], by_.thread_, m.group_width_)) {
+    throw broken_kernel("two writes race");
+  }
+  for (const access& reader : memory_.readers[at]) {
+    if (!m.is_ordered(reader, by_.thread_, m.group_width_)) throw broken_kernel("a write races with a read");
+  }
+  memory_.writer[at] = {by_.thread_, by_.own().block_epoch, by_.own().group_epoch};
+  memory_.readers[at].clear();
+  std::memcpy(memory_.bytes.data() + at * sizeof(T), &x, sizeof(T));
+}
+
+template <class Kernel>
+void machine::run(const Kernel& kernel, index blocks, int threads) {
+  struct runner {
+    operations_of of;
+    const Kernel& kernel;
+    fiber on;
+    runner(machine& m, int thread, const Kernel& k)
+        : of(m, thread), kernel(k), on(
+                                        [](void* self) {
+                                          auto& r = *static_cast<runner*>(self);
+                                          auto& own = r.of.own();
+                                          try {
+                                            if (!own.thrown) r.kernel(r.of);
+                                          } catch (...) {
+                                            own.thrown = std::current_exception();
+                                          }
+                                          own.done = true;
+                                        },
+                                        this) {
+      of.runs_on(on);
+    }
+  };
+  std::vector<std::unique_ptr<runner>> runners;
+  for (int t = 0; t < threads; ++t) runners.push_back(std::make_unique<runner>(*this, t, kernel));
+  // After the first exception every other fiber is resumed with one, so that all frames are left in order.
+  const auto run_block = [&] {
+    for (auto& r : runners) r->on.restart();
+    std::exception_ptr failed;
+    for (bool moved = true; moved;) {
+      moved = false;
+      bool alive = false;
+      for (const int t : order_of(threads)) {
+        thread& own = threads_[static_cast<std::size_t>(t)];
+        if (own.done) continue;
+        alive = true;
+        try {
+          if (!failed && own.on != waiting::nothing) {
+            if (!arrived(t)) continue;
+            release(t);
+          }
+        } catch (...) {
+          failed = std::current_exception();
+        }
+        if (failed) own.thrown = failed;
+        runners[static_cast<std::size_t>(t)]->on.resume();
+        moved = true;
+        if (own.thrown && !failed) failed = own.thrown;
+      }
+      if (alive && !moved) {
+        failed = std::make_exception_ptr(broken_kernel("threads wait for each other in different operations"));
+        moved = true;
+      }
+    }
+    if (failed) std::rethrow_exception(failed);
+  };
+  for (const int block : order_of(static_cast<int>(blocks))) {
+    start_block(block, blocks, threads);
+    run_block();
+  }
+}
+
+}  // namespace emulated

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// A test of the tests: breaks every operation of a kernel in turn, so that one that nothing needs is found as well.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "emulator.hpp"
+
+namespace emulated {
+
+/// Breaks every operation of a kind in turn, as the busiest thread counts them; `run` says whether all is well. Returns
+/// how many there were.
+inline int each_is_caught(fault::kind what, const std::function<bool(machine&)>& run) {
+  machine whole;
+  EXPECT_TRUE(run(whole));
+  const int count = whole.operations(what);
+  for (int which = 0; which < count; ++which) {
+    machine broken(schedule::random, 3, {what, which});
+    bool caught = false;
+    try {
+      caught = !run(broken);
+    } catch (const broken_kernel&) {
+      caught = true;
+    }
+    EXPECT_TRUE(caught) << "operation " << which << " of " << count << ", of kind " << what;
+  }
+  return count;
+}
+
+}  // namespace emulated

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests that need a GPU share: memory that comes and goes with a vector, and the exit code of a test that finds no
+// GPU: 77, which ctest shows as skipped.
+#pragma once
+
+#include <cstdio>
+#include <vector>
+
+#include "regroup/cuda/device.cuh"
+
+namespace gpu {
+
+/// A copy of a vector in device memory.
+template <class T>
+class array {
+ public:
+  explicit array(const std::vector<T>& xs) : size_(static_cast<regroup::index>(xs.size())) {
+    regroup::cuda::check(cudaMalloc(&data_, xs.size() * sizeof(T) + 1), "cudaMalloc");
+    regroup::cuda::check(cudaMemcpy(data_, xs.data(), xs.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy");
+  }
+  ~array() { cudaFree(data_); }
+  array(const array&) = delete;
+  array& operator=(const array&) = delete;
+  [[nodiscard]] T* data() const { return data_; }
+  [[nodiscard]] regroup::cuda::device_view<T> view() const { return {data_, {size_}}; }
+  [[nodiscard]] regroup::cuda::device_view<T> rows(regroup::index count) const { return {data_, {count, size_ / count}}; }
+  [[nodiscard]] std::vector<T> values() const {
+    std::vector<T> xs(static_cast<std::size_t>(size_));
+    regroup::cuda::check(cudaMemcpy(xs.data(), data_, xs.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
+    return xs;
+  }
+
+ private:
+  T* data_ = nullptr;
+  regroup::index size_;
+};
+
+/// Faults so far; each is printed.
+inline int faults = 0;
+inline void expect(bool right, const char* what, regroup::index where = -1) {
+  if (right) return;
+  ++faults;
+  std::printf("wrong: %s, %lld\n", what, static_cast<long long>(where));
+}
+
+/// Runs `body` where there is a GPU; otherwise says that the program has compiled and linked, and no more.
+template <class Body>
+int main_of(const Body& body) {
+  int devices = 0;
+  if (cudaGetDeviceCount(&devices) != cudaSuccess || devices == 0) {
+    std::puts("no CUDA device: compiled and linked only");
+    return faults == 0 ? 77 : 1;
+  }
+  body();
+  std::printf("%d faults\n", faults);
+  return faults == 0 ? 0 : 1;
+}
+
+}  // namespace gpu

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a device_view and a workspace refuse, what CUDA's codes become, and which kernels a batch is given: plain host code.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "../order/cases.hpp"
+#include "regroup/cuda/error.hpp"
+#include "regroup/cuda/fold_plan.hpp"
+#include "regroup/cuda/scan_plan.hpp"
+#include "regroup/cuda/view.hpp"
+
+namespace {
+
+namespace cuda = regroup::cuda;
+
+template <class Error, class F>
+std::string said(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
+}  // namespace
+
+TEST(device_view, refuses_null_and_misaligned_pointers) {
+  EXPECT_EQ(said<regroup::argument_error>([] { cuda::device_view<float>(nullptr, {7}); }),
+            "a device_view of 7 elements needs their address; got null");
+  EXPECT_EQ(said<regroup::argument_error>([] { cuda::device_view<double>(reinterpret_cast<double*>(0x1004), {7}); }),
+            "a device_view's elements must be aligned to 8 bytes; the address is a multiple of 4");
+  EXPECT_NO_THROW(cuda::device_view<float>(nullptr, {3, 0}));
+  EXPECT_THROW(cuda::device_view<float>(nullptr, {-1}), regroup::shape_error);
+}
+
+TEST(device_view, rows_are_one_stride_apart) {
+  float x[24];
+  const auto rows = cuda::device_view<float>(x, {2, 3, 4}).rows();
+  EXPECT_EQ(rows.count, 6);
+  EXPECT_EQ(rows.length, 4);
+  EXPECT_EQ(rows.row_stride, 4);
+  const auto columns = cuda::device_view<float>(x, {6, 4}, {1, 6}).rows();
+  EXPECT_EQ(columns.row_stride, 1);
+  EXPECT_EQ(columns.stride, 6);
+  EXPECT_EQ(cuda::device_view<float>(x, {24}).rows().count, 1);
+  EXPECT_EQ(said<regroup::shape_error>([&] { return cuda::device_view<float>(x, {2, 3, 2}, {12, 2, 1}).rows(); }),
+            "on a device the rows of a view must be one stride apart; shape (2, 3, 2) with strides (12, 2, 1) has 2");
+  EXPECT_THROW(static_cast<void>(cuda::device_view<float>(x, {3, 2}, {4, 1}).one_row()), regroup::shape_error);
+  EXPECT_EQ(cuda::device_view<float>(x, {3, 4}).one_row().length, 12);
+  EXPECT_THROW(static_cast<void>(cuda::device_view<float>(x, regroup::shape{}).rows()), regroup::shape_error);
+}
+
+TEST(device_view, outputs_stay_apart) {
+  float x[24];
+  const cuda::device_view<float> in(x, {12});
+  EXPECT_THROW(in.require_apart_from(cuda::device_view<float>(x + 5, {12}), true), regroup::overlap_error);
+  EXPECT_THROW(in.require_apart_from(in, false), regroup::overlap_error);
+  EXPECT_NO_THROW(in.require_apart_from(in, true));
+}
+
+TEST(workspace, refuses_too_little_null_and_misaligned) {
+  alignas(16) char memory[64];
+  EXPECT_EQ(said<regroup::argument_error>([&] { cuda::workspace{memory, 63}.require(64); }),
+            "the workspace has 63 bytes; this call needs 64");
+  EXPECT_THROW((cuda::workspace{memory + 8, 56}.require(16)), regroup::argument_error);
+  EXPECT_THROW((cuda::workspace{nullptr, 64}.require(16)), regroup::argument_error);
+  EXPECT_NO_THROW((cuda::workspace{memory, 64}.require(64)));
+  EXPECT_NO_THROW((cuda::workspace{}.require(0)));
+}
+
+TEST(device_errors, have_types_and_sentences) {
+  EXPECT_NE(said<cuda::memory_error>([] { cuda::throw_device(2, "out of memory", "allocating"); }).find("too little"),
+            std::string::npos);
+  EXPECT_NE(said<cuda::architecture_error>([] { cuda::throw_device(209, "no image", "a launch"); }).find("nvcc's -arch"),
+            std::string::npos);
+  for (const int code : {35, 100}) {
+    EXPECT_NE(said<cuda::no_device_error>([&] { cuda::throw_device(code, "no device", "asking"); }).find("found none"),
+              std::string::npos);
+  }
+  EXPECT_EQ(said<cuda::device_error>([] { cuda::throw_device(700, "an illegal access", "waiting"); }),
+            "the device reports an error (waiting: an illegal access)");
+}
+
+/// Every plan covers every row, by exactly one kernel, with workspaces that are as large as their slots.
+TEST(plans, cover_every_shape) {
+  std::vector<std::int64_t> ns = order::edges();
+  for (const std::int64_t n : {std::int64_t{1} << 20, (std::int64_t{1} << 31) + 1, std::int64_t{1} << 40}) ns.push_back(n);
+  for (const std::int64_t n : ns) {
+    for (const std::int64_t count : {0, 1, 2, 1000, 1 << 20}) {
+      if (n > (std::int64_t{1} << 40) / std::max<std::int64_t>(count, 1)) continue;
+      for (const int processors : {0, 1, 132}) {
+        const cuda::batch_lengths lengths{count, n * count, n, true};
+        const auto plan = cuda::plan_fold(lengths, processors, 8);
+        const cuda::row_batch<const float> rows{nullptr, count, n, n, 1};
+        const auto where = std::to_string(count) + " rows of " + std::to_string(n);
+        if (count == 0) {
+          EXPECT_EQ(plan.short_team + plan.levels + plan.reach, 0) << where;
+          continue;
+        }
+        EXPECT_EQ(n <= plan.shortest, plan.reach == 0) << where;
+        EXPECT_EQ(plan.shortest, plan.short_team == 0 ? -1 : 32 * plan.short_team) << where;
+        EXPECT_NE(cuda::plan_fold(lengths, processors, 24).short_team, 4) << where;
+        if (plan.reach == 0) continue;
+        EXPECT_EQ(plan.reach % regroup::tile_elements, 0) << where;
+        EXPECT_LE(plan.reach, cuda::most_tiles * regroup::tile_elements) << where;
+        std::int64_t reach = plan.reach;
+        std::int64_t states = 0;
+        for (int level = 0; level < plan.levels; ++level, reach *= regroup::lanes) {
+          EXPECT_GT(cuda::nodes_of(n, reach), 1) << where;
+          states += count * cuda::nodes_of(n, reach);
+        }
+        EXPECT_EQ(cuda::nodes_of(n, reach), 1) << where;
+        EXPECT_EQ(workspace_states(plan, rows), states) << where;
+        const auto scan = cuda::plan_scan(lengths);
+        EXPECT_EQ(scan.levels > 0, n > regroup::tile_elements) << where;
+        EXPECT_EQ(workspace_states(scan, rows, regroup::scan_kind::inclusive),
+                  n > regroup::tile_elements ? count * regroup::tiles_of(n) : 0)
+            << where;
+      }
+    }
+  }
+}
+
+TEST(plans, slots_of_segments_have_room_for_every_node) {
+  order::dice random(3);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<int> offsets = {0};
+    const std::int64_t count = random(1, 60);
+    for (std::int64_t s = 0; s < count; ++s) offsets.push_back(offsets.back() + static_cast<int>(random(0, 3) * random(0, 40)));
+    const std::int64_t reach = random(1, 50);
+    const cuda::segment_batch<const float, int> rows{nullptr, offsets.data(), count, offsets.back()};
+    std::vector<int> taken(static_cast<std::size_t>(rows.slots(reach)), 0);
+    for (std::int64_t s = 0; s < count; ++s) {
+      for (std::int64_t node = 0; node < cuda::nodes_of(rows[s].size(), reach); ++node) {
+        const std::int64_t slot = rows.slot_of(s, reach) + node;
+        ASSERT_LT(slot, rows.slots(reach));
+        ++taken[static_cast<std::size_t>(slot)];
+        const auto [row, position] = rows.locate(slot, reach);
+        ASSERT_EQ(row, s);
+        ASSERT_EQ(position, node);
+      }
+    }
+    for (const int n : taken) ASSERT_LE(n, 1);
+  }
+}

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""registers.py NVCC FLAGS...: no kernel of registers.cu keeps anything on the stack or spills, each stays within its budget
+of registers and shared memory, and none is a trap (what nvcc compiles, without a word, where a device would need the
+address of a host's constant). Prints the table that bench/results/gpu.md holds."""
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
+    "fold_short_rows": (168, 17_500),
+    "fold_ranges": (168, 20_000),
+    "fold_nodes": (64, 8_000),
+    "scan_short_rows": (168, 26_000),
+    "scan_totals": (128, 20_000),
+    "scan_nodes": (56, 8_000),
+    "scan_tiles": (168, 28_000),
+    "scan_first_places": (56, 0),
+}
+here = pathlib.Path(__file__).resolve().parent
+nvcc, *flags = sys.argv[1:]
+
+
+def run(*arguments):
+    done = subprocess.run([nvcc, *flags, f"-I{here.parents[1] / 'include'}", *arguments, here / "registers.cu"],
+                          capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(done.stderr)
+    return done.stdout + done.stderr
+
+
+def short(name):
+    """`fold_ranges<plus<float>, row_batch<float const>, ...>` of a demangled `void run_kernel<...>(...)`."""
+    name = name[:name.rfind(">(")]  # what is left of the parameters
+    name = re.sub(r"regroup::|cuda::|std::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
+    return name.removeprefix("void run_kernel<").strip()
+
+
+faults, count = [], 0
+with tempfile.TemporaryDirectory() as folder:
+    for architecture in ("80", "90"):
+        said = run(f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v", "-o", f"{folder}/kernels")
+        said = subprocess.run(["c++filt"], input=said, capture_output=True, text=True, check=True).stdout
+        for block in said.split("Compiling entry function ")[1:]:
+            name = short(block.split("'")[1])
+            stack, stores, loads = map(int, re.search(
+                r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
+            registers = int(re.search(r"Used (\d+) registers", block)[1])
+            shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
+            most, most_shared = BUDGETS[name.split("<")[0]]
+            count += 1
+            print(f"sm_{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
+            if stack or stores or loads:
+                faults.append(f"sm_{architecture} {name}: {stack} bytes of stack, {stores} spilled")
+            if registers > most or shared > most_shared:
+                faults.append(f"sm_{architecture} {name}: past its budget of {most} registers, {most_shared} bytes")
+    ptx = pathlib.Path(folder) / "kernels.ptx"
+    run("-arch=compute_90", "-ptx", "-o", str(ptx))
+    if re.search(r"^\s*trap;", ptx.read_text(encoding="utf-8"), re.MULTILINE):
+        faults.append("a kernel holds a trap: it needs the address of a constant, or calls what only a host can")
+print(f"{count} kernels, {len(faults)} faults", *faults, sep="\n")
+sys.exit(bool(faults) or count == 0)
