@@ -46,7 +46,7 @@ reference::operand<state_of<regroup::log_sum_exp<Real>>> transcribed(const regro
     reference::operands<Real> weights;
     for (const Real x : tile) {
       const Real none = -std::numeric_limits<Real>::infinity();
-      weights.push_back(x == none ? Real(0) : x == top ? Real(1) : regroup::math::exp(x - top));
+      weights.push_back(x == none ? Real(0) : x == top ? Real(1) : regroup::math::decay(x - top));
     }
     return {top, *reference::lane_leaf(regroup::plus<Real>{}, weights)};
   };

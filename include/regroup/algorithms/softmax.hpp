@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax and logsumexp along an axis: programs written with folds. A row folds to (M, s), its largest
-// element and the sum of exp(x - M); a second sweep maps each element through that state. Nothing overflows: every
-// exponent is <= 0. Rows up to 65,536 elements: M, then plus's tree over exp(x - M); longer ones: log_sum_exp's tree.
+// element and the sum of exp(x - M), by math::decay; a second sweep maps each element through that state. Nothing
+// overflows: every exponent is <= 0. Rows up to 65,536 elements: M, then plus's tree over decay(x - M); longer ones:
+// log_sum_exp's tree.
 // So a row has the same bits alone, in any batch, in any layout and with any threads.
 // Level: thread (rows), or lane where a few long rows share their tiles among threads.
 #pragma once
