@@ -121,27 +121,23 @@ void add_widened(digest& all, const std::vector<X>& xs) {
   for (const X& x : xs) all.add(regroup::widen(x));
 }
 
-template <class X>
-void rows_of_softmax(const std::string& name, kind k) {
-  using real = regroup::widened<X>;
+/// f(x, y) over two rows of several lengths, and what it wrote.
+template <class X, class F>
+void rows(const std::string& name, kind k, const F& f) {
   digest all;
   for (const std::int64_t n : {1, 37, 5000, 70'000}) {
     const auto xs = inputs<X>(k, 2 * n, static_cast<std::uint64_t>(n));
     std::vector<X> ys(xs.size());
-    const regroup::view<const X> x(xs.data(), {2, n});
-    const regroup::view<X> y(ys.data(), {2, n});
-    regroup::softmax(regroup::par, x, y);
+    f(regroup::view<const X>(xs.data(), {2, n}), regroup::view<X>(ys.data(), {2, n}));
     add_widened(all, ys);
-    regroup::log_softmax(regroup::par, x, y);
-    add_widened(all, ys);
-    std::vector<real> losses(2);
-    regroup::cross_entropy(regroup::par, x, std::vector<int>{0, static_cast<int>(n - 1)},
-                           {.gradient = y, .losses = losses});
-    add_widened(all, ys);
-    all.add(losses);
   }
-  print(name + " softmax, log_softmax, cross_entropy", all.value());
+  print(name, all.value());
 }
+constexpr auto softmax = [](const auto& x, const auto& y) { regroup::softmax(regroup::par, x, y); };
+constexpr auto log_softmax = [](const auto& x, const auto& y) { regroup::log_softmax(regroup::par, x, y); };
+constexpr auto cross_entropy = [](const auto& x, const auto& y) {
+  regroup::cross_entropy(regroup::par, x, std::vector<int>{0, static_cast<int>(x.extent(1) - 1)}, {.gradient = y});
+};
 
 /// Queries of two heads over 1100 keys of one: every output and logsumexp.
 template <class X>
@@ -190,9 +186,11 @@ int main() {
     scans<float>("log_sum_exp<float>" + of, regroup::log_sum_exp<float>{}, k);
     scans<float>("affine<float>" + of, regroup::affine<float>{}, k, to_map{});
     streams<float>("plus<float>" + of, regroup::plus<float>{}, k);
-    rows_of_softmax<float>("float" + of, k);
-    rows_of_softmax<double>("double" + of, k);
-    rows_of_softmax<regroup::bfloat16>("bfloat16" + of, k);
+    rows<float>("softmax<float>" + of, k, softmax);
+    rows<double>("softmax<double>" + of, k, softmax);
+    rows<regroup::bfloat16>("softmax<bfloat16>" + of, k, softmax);
+    rows<float>("log_softmax<float>" + of, k, log_softmax);
+    rows<float>("cross_entropy<float>" + of, k, cross_entropy);
   }
   // Not bfloat16's: the kind of machine has a say there.
   attentions<float>("float> causal", 90, regroup::causal{});
