@@ -172,7 +172,7 @@ class near_sweep {
 
  private:
   static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
-  static constexpr index nearest_prefetch = 1024;  // elements; else the next row: what is further ahead comes too early
+  static constexpr index nearest_prefetch = 1024;  // elements ahead at least; longer rows fetch the next one
 
   struct load_seen {
     const X* x;

@@ -15,8 +15,8 @@ namespace regroup::host {
 enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_bf16 };
 
 /// The best target of this processor, or what the environment variable REGROUP_TARGET names (`baseline`, `x86-64-v3`,
-/// `x86-64-v4`, `x86-64-v4-bf16`; one that the processor lacks is an argument_error). Looked up once. vdpbf16ps is best
-/// where it outruns fp32's multipliers: on AMD (Zen 4: twice), not on Intel (Sapphire and Emerald Rapids: half).
+/// `x86-64-v4`, `x86-64-v4-bf16`; one that the processor lacks is an argument_error). Looked up once. vdpbf16ps is
+/// the choice on AMD only, by the rate of the instruction: twice fp32's on Zen 4. Its kernels have not been timed there.
 target current_target();
 const char* name(target t) noexcept;
 
