@@ -8,9 +8,23 @@
 
 #include "regroup/error.hpp"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
 namespace regroup::host {
 
 namespace {
+
+#if defined(__x86_64__)
+/// What x86-64-v3 has besides, by names that not every compiler's __builtin_cpu_supports knows.
+bool has_rest_of_v3() {
+  unsigned a, b, basic, extended, d;
+  constexpr unsigned wanted = bit_F16C | bit_MOVBE;
+  return __get_cpuid(1, &a, &b, &basic, &d) != 0 && (basic & wanted) == wanted &&
+         __get_cpuid(0x80000001, &a, &b, &extended, &d) != 0 && (extended & bit_LZCNT) != 0;
+}
+#endif
 
 bool has(target t) {
 #if defined(__x86_64__)
@@ -21,7 +35,8 @@ bool has(target t) {
            __builtin_cpu_supports("avx512vl") && has(target::x86_64_v3);
   }
   if (t == target::x86_64_v3) {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && has_rest_of_v3();
   }
 #endif
   return t == target::baseline;

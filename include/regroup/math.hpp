@@ -71,7 +71,7 @@ constexpr bits_of<Real> bits(Real x) {
 }
 
 // which ? a : b by a mask. Where a branch of ?: holds arithmetic that may trap, g++ moves it into the branch, and a
-// loop with control flow never becomes packs (measured: log_sum_exp 3.2 against 0.6 ns an element).
+// loop with control flow never becomes packs.
 template <binary Real>
 constexpr Real select(bool which, Real a, Real b) {
   const bits_of<Real> mask = bits_of<Real>{0} - static_cast<bits_of<Real>>(which);

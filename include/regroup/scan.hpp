@@ -68,6 +68,7 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
                 to_string(out.extents()));
   }
   require_apart(in, out, true);
+  if (in.size() == 0) return;  // however many rows of nothing there are
   verbs::scan(ex, rows(axes_last(in, {axis})), rows(axes_last(out, {axis})), m, kind, projection);
 }
 

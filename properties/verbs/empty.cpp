@@ -79,6 +79,8 @@ TEST(empty, scans) {
     EXPECT_EQ(one[0], 42);
     regroup::inclusive_scan(ex, std::vector<int>{5}, one, plus_42{});
     EXPECT_EQ(one[0], 47);
+    const regroup::view<int> rows(nullptr, {regroup::index{1} << 60, 0});  // at once, however many rows
+    regroup::inclusive_scan_rows(ex, rows, rows, plus_42{});
   });
 }
 

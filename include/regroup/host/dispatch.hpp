@@ -20,7 +20,7 @@ enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_bf16 };
 target current_target();
 const char* name(target t) noexcept;
 
-#if defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__))
+#if defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__)) && !defined(REGROUP_ONE_TARGET)
 #if defined(__clang__)
 template <class F>
 [[gnu::target("arch=x86-64-v3"), gnu::flatten, gnu::noinline]] void run_v3(F& f) {
@@ -46,7 +46,8 @@ run_v4(F& f) {
 #endif
 
 /// Runs f() with the best instruction set. Code that the consumer's own flags already compile for AVX2 and FMA or more
-/// runs as it is: a function compiled for one machine's model is not inlined into these.
+/// runs as it is: a function compiled for one machine's model is not inlined into these. So does any code where
+/// REGROUP_ONE_TARGET is defined, in every file of a program: a third of the time to compile, the same bits, slowly.
 template <class F>
 void dispatch(F&& f) {
   switch (current_target()) {
