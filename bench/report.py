@@ -79,10 +79,16 @@ def figure(x, form="{:.3g}"):
     return "-" if x is None else form.format(x)
 
 
+def named(r, one="{} thread", more="{} threads"):
+    """A work and its number of threads; on a GPU there is none to say."""
+    threads = r["threads"]
+    return r["work"] if threads is None else f"{r['work']}, " + (more if threads > 1 else one).format(threads)
+
+
 def lines_of(r):
     """A record as text: ours, then everybody in order of speed."""
     noisy = r["spread"].get("ours", 0) > NOISY
-    head = f"{r['work']}, {r['threads']} thread{'s' if r['threads'] > 1 else ''}"
+    head = named(r)
     limit = (
         "no limit"
         if r["limit"] is None
@@ -111,7 +117,8 @@ def lines_of(r):
 def heading(result):
     """What a table is of."""
     machine = result["machine"]
-    yield f"{machine['processor']}, {machine.get('cores')} cores, {machine['date']}, commit {machine.get('commit')}."
+    cores = f"{machine['cores']} cores, " if "cores" in machine else ""
+    yield f"{machine['processor']}, {cores}{machine['date']}, commit {machine.get('commit')}."
     if result["limits"]:
         shown = lambda by_threads: " / ".join(f"{f:.4g}" for f in by_threads.values())
         yield "Limits, by threads: " + "; ".join(f"{name} {shown(f)}" for name, f in result["limits"].items()) + "."
@@ -125,7 +132,7 @@ def markdown(records):
     yield "| work | threads | ours | of the limit | beside the best peer | error | by hand |"
     yield "|---|---|---|---|---|---|---|"
     for r in records:
-        best = "" if r["best_peer"] is None else f"{r['ratio_to_best_peer']:.2f}x {r['best_peer']}"
+        best = "" if r["ratio_to_best_peer"] is None else f"{r['ratio_to_best_peer']:.2f}x {r['best_peer']}"
         limit = (
             ""
             if r["fraction_of_limit"] is None
@@ -135,7 +142,7 @@ def markdown(records):
         by_hand = "" if not hand or not r["ours"] else f"{r['ours'] / hand:.2f}x"
         mark = " (noisy)" if r["spread"].get("ours", 0) > NOISY or (r["busy"] or 0) > 0.05 else ""
         yield (
-            f"| {r['work']} | {r['threads']} | {figure(r['ours'], '{:.4g}')} {r['unit']}{mark} | {limit} | {best} "
+            f"| {r['work']} | {r['threads'] or ''} | {figure(r['ours'], '{:.4g}')} {r['unit']}{mark} | {limit} | {best} "
             f"| {figure(r['error'], '{:.1e}')} | {by_hand} |"
         )
 
@@ -171,7 +178,7 @@ def plot(records, title):
     for i, r in enumerate(shown):
         y = top + step * i
         scaled = lambda f: left + width * min(f / r["limit"], 1.08)
-        yield f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(r["work"])}, {r["threads"]}T</text>'
+        yield f'<text x="{left - 8}" y="{y + 12}" text-anchor="end">{escape(named(r, "{}T", "{}T"))}</text>'
         yield (
             f'<rect x="{left}" y="{y + 2}" width="{scaled(r["ours"]) - left:.1f}" height="{step - 8}" fill="#333">'
             f'<title>ours: {r["ours"]:.4g} {r["unit"]}</title></rect>'

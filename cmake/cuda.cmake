@@ -3,22 +3,25 @@
 # regroup_cuda_program(NAME SOURCE TEST) makes one program and its test, and does nothing without nvcc.
 include(CheckLanguage)
 check_language(CUDA)
-set(regroup_cuda_flags -std=c++20 --expt-relaxed-constexpr)  # CMake 3.25 knows no cuda_std_20
+# 554: a conversion operator that a class template's other instantiations need. CMake 3.25 knows no cuda_std_20.
+set(regroup_cuda_flags -std=c++20 --expt-relaxed-constexpr -diag-suppress=554)
+set(REGROUP_CUDA_ARCHITECTURES 80 90 CACHE STRING "What the CUDA programs are compiled for")
 if(CMAKE_CUDA_COMPILER)
-  set(CMAKE_CUDA_ARCHITECTURES 80 90)
+  set(CMAKE_CUDA_ARCHITECTURES ${REGROUP_CUDA_ARCHITECTURES})
   enable_language(CUDA)
 else()
   message(STATUS "nvcc not found: the CUDA programs are left out")
 endif()
 
+add_custom_target(gpu)  # all that a GPU is asked to run
 function(regroup_cuda_program name source test)
   if(NOT CMAKE_CUDA_COMPILER)
     return()
   endif()
   add_executable(${name} ${source})
-  # 554: a conversion operator that a class template's other instantiations need.
-  target_compile_options(${name} PRIVATE ${regroup_cuda_flags} -diag-suppress=554)
+  target_compile_options(${name} PRIVATE ${regroup_cuda_flags})
   target_link_libraries(${name} PRIVATE regroup::regroup)
+  add_dependencies(gpu ${name})
   add_test(NAME ${test} COMMAND ${name})
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 endfunction()

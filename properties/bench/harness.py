@@ -6,6 +6,7 @@ import io
 import json
 import math
 import pathlib
+import re
 import sys
 import tempfile
 import unittest
@@ -22,6 +23,7 @@ import processes  # noqa: E402
 import references  # noqa: E402
 import report  # noqa: E402
 import works  # noqa: E402
+from gpu import run as gpu  # noqa: E402
 from works import Work  # noqa: E402
 
 
@@ -288,6 +290,53 @@ class Peers(unittest.TestCase):
         for name, peer in peers.ALL.items():
             self.assertEqual(peer.name, name)
             self.assertTrue(peer.package)
+
+
+class Gpu(unittest.TestCase):
+    """./dev gpu, as far as it goes without one."""
+
+    def said(self, *given):
+        said = io.StringIO()
+        with contextlib.redirect_stderr(said):
+            return gpu.main(list(given)), said.getvalue()
+
+    def test_without_a_gpu_it_says_so(self):
+        if not gpu.clocks():
+            self.assertEqual(self.said(), (1, "gpu: no NVIDIA GPU answers (nvidia-smi); `./dev test` holds what a CPU can\n"))
+
+    def test_a_filter_that_finds_nothing_is_a_sentence_and_2(self):
+        for wrong in ("nothing_is_called_this", "softmax/rows/int8/7x13", "("):
+            status, sentence = self.said(wrong)
+            self.assertEqual(status, 2)
+            self.assertRegex(sentence, r"^gpu: .+\n$")
+
+    def test_every_work_has_an_entry_of_ours(self):
+        entries = re.findall(r'{"(\S+/\S+/\S+)"', (ROOT / "bench/gpu/ours.cu").read_text())
+        self.assertLessEqual({f"{w.verb}/{w.what}/{w.type}" for w in gpu.ALL}, set(entries))
+        self.assertEqual(len(entries), len(set(entries)))
+
+    def test_verdicts(self):
+        self.assertEqual(gpu.verdict(0, "2 faults"), "passed")
+        self.assertEqual(gpu.verdict(77, "no CUDA device\n\n"), "exit status 77: no CUDA device")
+        self.assertEqual(gpu.verdict(-11, ""), "exit status -11: no output")
+        self.assertEqual(gpu.run([sys.executable, "-c", "while True: pass"], 0.2), "more than 0 s")
+        self.assertEqual(gpu.run([sys.executable, "-c", "import os; print(os.environ['A']); exit(3)"], 9, A="b"),
+                         "exit status 3: b")
+
+    def test_what_it_writes(self):
+        r = record(work="attention/full/bf16/h4_n64_d64", threads=None)
+        self.assertIn("attention/full/bf16/h4_n64_d64  ", next(report.lines_of(r)))
+        with tempfile.TemporaryDirectory() as folder:
+            files = {kind: f"{folder}/{kind}" for kind in ("json", "plot", "markdown")}
+            given = [word for kind, file in files.items() for word in (f"--{kind}", file)]
+            machine = {"processor": "P", "date": "D", "commit": "C"}
+            result = {"machine": machine, "tests": [["t, memcheck", "passed"]], "limits": {"copy": {"": 2.0}}, "records": [r]}
+            gpu.written(gpu.arguments(given), result)
+            self.assertEqual(json.loads(pathlib.Path(files["json"]).read_text()), result)
+            xml.etree.ElementTree.parse(files["plot"])
+            table = pathlib.Path(files["markdown"]).read_text()
+            self.assertIn("| t, memcheck | passed |", table)
+            self.assertIn("2.00x fast", table)
 
 
 if __name__ == "__main__":

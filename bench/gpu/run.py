@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""./dev gpu [FILTER] [--json FILE] [--plot FILE] [--markdown FILE] [--no-tests]: everything that needs a GPU, in one run
+of less than ten minutes: the tests, plain and under compute-sanitizer, then each work beside its peers. See ../README.md.
+
+Works go round by round, one call of each contender after another, the L2 cache written over between them; figures are
+medians of CUDA events. The limits, a copy and a matrix product, are measured in the same run. 0: every test passed.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+import report  # noqa: E402
+import works  # noqa: E402
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+BUDGET = 570  # seconds for all of it: what is left over is named
+ROUNDS, CALLS = 3, 8
+CACHE = 1 << 28  # bytes written between calls: more than an L2 cache holds
+
+ALL = works.works("""
+reduce/plus/fp32/256M reduce/log_sum_exp/fp32/256M reduce/log_sum_exp/fp16/256M reduce/log_sum_exp/bf16/256M
+scan/plus/fp32/256M scan/log_sum_exp/fp32/256M
+softmax/rows/fp32/128Kx1K softmax/rows/fp32/32Kx4K softmax/rows/fp32/8Kx16K softmax/rows/fp32/2Kx64K
+softmax/rows/fp32/512x256K softmax/rows/bf16/128Kx1K softmax/rows/bf16/32Kx4K softmax/rows/bf16/8Kx16K
+softmax/rows/bf16/2Kx64K softmax/rows/bf16/512x256K logsumexp/rows/fp32/8Kx16K logsumexp/rows/bf16/8Kx16K
+attention/full/bf16/h256_n2K_d64 attention/causal/bf16/h256_n2K_d64 attention/full/bf16/h128_n2K_d128
+attention/causal/bf16/h128_n2K_d128 attention/full/bf16/h16_n16K_d128 attention/causal/bf16/h16_n16K_d128
+attention/full/fp32/h64_n2K_d64 attention/causal/fp32/h64_n2K_d64
+decode/full/bf16/h64_kv8_n32K_d128 decode/full/bf16/h1024_kv128_n32K_d128
+""")
+
+
+def verdict(status, output):
+    """What a program of tests ended with: `passed`, or why not. 77 is for want of a GPU."""
+    if status == 0:
+        return "passed"
+    lines = [line for line in output.splitlines() if line.strip()]
+    return f"exit status {status}: {lines[-1] if lines else 'no output'}"
+
+
+def run(command, seconds, **environment):
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds, check=False, env={**os.environ, **environment}
+        )
+    except subprocess.TimeoutExpired:
+        return f"more than {seconds:.0f} s"
+    return verdict(done.returncode, done.stdout + done.stderr)
+
+
+def tests(programs, left):
+    """(name, verdict) of every program, and of it under every tool of compute-sanitizer at small sizes."""
+    sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+    for program in programs:
+        yield program.name, run([program], left())
+    if sanitizer is None:
+        return
+    under = lambda pair: run(
+        [sanitizer, "--tool", pair[1], "--error-exitcode", "1", pair[0]], left(), REGROUP_SMALL="1"
+    )
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        pairs = list(itertools.product(programs, TOOLS))
+        for (program, tool), said in zip(pairs, pool.map(under, pairs), strict=True):
+            yield f"{program.name}, {tool}", said
+
+
+def clocks():
+    """The device as it is now: its name, driver, clocks, temperature, and what holds the clocks back. Nothing without."""
+    if not shutil.which("nvidia-smi"):
+        return {}
+    fields = "name,driver_version,clocks.sm,clocks.mem,temperature.gpu,clocks_throttle_reasons.active"
+    done = subprocess.run(
+        ["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        return {}
+    return dict(zip(fields.split(","), done.stdout.strip().split("\n")[0].split(", "), strict=True))
+
+
+def commit():
+    """Of what is measured; where no git is, unknown."""
+    if not shutil.which("git"):
+        return "unknown"
+    head = ["git", "-C", str(HERE), "rev-parse", "--short", "HEAD"]
+    return subprocess.run(head, capture_output=True, text=True, check=False).stdout.strip()
+
+
+def seconds_of(call, flush):
+    """The median time of a call on the device, by events: the host is far ahead of them."""
+    import torch
+
+    pairs = []
+    for _ in range(CALLS):
+        flush.zero_()
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        call()
+        end.record()
+        pairs.append((begin, end))
+    torch.cuda.synchronize()
+    return sorted(begin.elapsed_time(end) for begin, end in pairs)[CALLS // 2] / 1000
+
+
+def limits(flush):
+    """Bytes a second of a copy, and operations a second of a bf16 matrix product."""
+    import torch
+
+    x = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    y = torch.empty_like(x)
+    a = torch.randn(8192, 8192, device="cuda").bfloat16()
+    probes = {
+        "copy": (2 * x.numel(), lambda: y.copy_(x)),
+        "bf16 matrix product": (2 * 8192**3, lambda: a @ a),
+    }
+    return {name: size / seconds_of(call, flush) / 1e9 for name, (size, call) in probes.items()}
+
+
+def measured(work, library, flush, limit):
+    import contenders
+    import torch
+
+    given = contenders.inputs(work)
+    expected = contenders.reference(work, given)
+    size, unit = works.amount(work)
+    ready, errors, absent, samples = {}, {}, {}, {}
+    for who, make in {**contenders.own(work, given, library), **contenders.peers(work, given)}.items():
+        try:
+            ready[who] = make()
+            errors[who] = contenders.error(work, ready[who](), expected)
+        except Exception as e:  # noqa: BLE001: whatever a peer throws, the others go on
+            ready.pop(who, None)
+            absent[who] = str(e).strip().split("\n")[0][:200]
+    del expected
+    torch.cuda.empty_cache()
+    for _ in range(ROUNDS):
+        for who, call in ready.items():
+            samples.setdefault(who, []).append(size / seconds_of(call, flush) / 1e9)
+    name = "bf16 matrix product" if work.verb == "attention" else "copy"
+    return report.record(work.name, None, unit, samples, [(name, limit[name])], errors, {}, absent, None)
+
+
+def arguments(given=None):
+    parser = argparse.ArgumentParser(prog="./dev gpu", description=__doc__.split("\n\n")[0])
+    parser.add_argument("filter", nargs="?", default="", help="a regular expression: which works")
+    parser.add_argument("--json", metavar="FILE", help="write the records there")
+    parser.add_argument("--plot", metavar="FILE", help="draw them there, as SVG")
+    parser.add_argument("--markdown", metavar="FILE", help="write them there as a table")
+    parser.add_argument("--no-tests", action="store_true", help="only the works")
+    parser.add_argument("--build", type=pathlib.Path, default=HERE.parents[1] / "build/gpu", help=argparse.SUPPRESS)
+    return parser.parse_args(given)
+
+
+def written(options, result):
+    if options.json:
+        pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
+    if options.markdown:
+        lines = [*report.heading(result), *report.markdown(result["records"])]
+        lines += ["", "| test | outcome |", "|---|---|", *(f"| {who} | {said} |" for who, said in result["tests"])]
+        pathlib.Path(options.markdown).write_text("\n".join(lines) + "\n")
+    if options.plot:
+        title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
+        pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")
+
+
+def main(given=None):
+    options = arguments(given)
+    began = time.monotonic()
+    left = lambda: max(1.0, BUDGET - (time.monotonic() - began))
+    try:
+        chosen = [w for w in ALL if re.search(options.filter, w.name)] or works.works(options.filter)
+    except (works.NoSuchWork, re.error) as e:
+        print(f"gpu: {e}", file=sys.stderr)
+        return 2
+    if not (device := clocks()):
+        print("gpu: no NVIDIA GPU answers (nvidia-smi); `./dev test` holds what a CPU can", file=sys.stderr)
+        return 1
+    date = time.strftime("%Y-%m-%d")
+    result = {"machine": {"processor": device["name"], "date": date, "commit": commit(), "before": device}}
+    result |= {"tests": [], "limits": {}, "records": [], "left_out": []}
+    programs = sorted([*options.build.glob("bin/cuda_*"), *options.build.glob("bin/gpu_*")])
+    for who, said in [] if options.no_tests else tests(programs, left):
+        print(f"{who:40} {said}", flush=True)
+        result["tests"].append([who, said])
+    failed = [who for who, said in result["tests"] if said != "passed"]
+
+    import contenders
+    import torch
+
+    library = contenders.Library(options.build / "lib/libgpu_ours.so")
+    flush = torch.empty(CACHE, dtype=torch.uint8, device="cuda")
+    limit = limits(flush)
+    result["limits"] = {name: {"": figure} for name, figure in limit.items()}
+    for work in chosen:
+        if left() < 20:
+            result["left_out"].append(work.name)
+            continue
+        result["records"].append(measured(work, library, flush, limit))
+        print("\n".join(report.lines_of(result["records"][-1])), flush=True)
+        written(options, result)
+    result["machine"]["after"] = clocks()
+    written(options, result)
+    for name in result["left_out"]:
+        print(f"left out for want of time: {name}")
+    print(f"{len(result['tests']) - len(failed)} passed, {len(failed)} failed" + "".join(f"; {f}" for f in failed))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
