@@ -11,11 +11,7 @@
 
 namespace regroup::laws {
 
-#ifdef REGROUP_SMALL
-inline constexpr int few = 20;
-#else
 inline constexpr int few = 200;
-#endif
 
 /// The library's own promise: bitwise identity and commutativity, NaN, infinities and -0 among the elements.
 inline law_options strictly(std::uint64_t seed = 1) { return {.cases = few, .seed = seed, .strict = true}; }
