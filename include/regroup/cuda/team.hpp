@@ -252,4 +252,24 @@ class team {
   bool is_unsettled_ = false;
 };
 
+/// body(team, row): the rows of a batch over the grid, a team of `Threads` each.
+template <int Threads, block Block, class Batch, class Body>
+constexpr void each_row(Block& b, const Batch& rows, const Body& body) {
+  constexpr int teams = block_threads / Threads;
+  team<Threads, Block> of(b);
+  for (index row = b.block() * teams + b.thread() / Threads; row < rows.size(); row += b.blocks() * teams) {
+    body(of, row);
+  }
+}
+/// body(team, slot, row, position): the nodes of a batch over the grid, a block each.
+template <block Block, class Batch, class Body>
+constexpr void each_node(Block& b, const Batch& rows, index reach, const Body& body) {
+  team<block_threads, Block> of(b);
+  const index slots = rows.slots(reach);
+  for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+    const auto [row, position] = rows.locate(slot, reach);
+    body(of, slot, row, position);
+  }
+}
+
 }  // namespace regroup::cuda
