@@ -134,17 +134,20 @@ device_view<const T> input(const device_view<T>& x) {
   return x;
 }
 
-/// A place for one answer a row: `count` places at one stride, in memory of their own.
-template <class M, class X, class Out>
-put_answer<M, Out> output(const device_view<X>& in, const device_view<Out>& out, index count, const M& m) {
+/// Throws unless an output has a place for each of `count` rows, at one stride, in memory of its own; returns the stride.
+template <class X, class Out>
+index require_places(const device_view<X>& in, const device_view<Out>& out, index count) {
   static_assert(!std::is_const_v<Out>, "regroup: the output is written, so its elements cannot be const");
   if (out.size() != count) {
     throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
                 to_string(out.extents()));
   }
   in.require_apart_from(out, false);
-  const auto places = out.one_row();
-  return {m, out.data(), places.stride};
+  return out.one_row().stride;
+}
+template <class M, class X, class Out>
+put_answer<M, Out> output(const device_view<X>& in, const device_view<Out>& out, index count, const M& m) {
+  return {m, out.data(), require_places(in, out, count)};
 }
 
 /// Allocates what a verb needs, runs it, and waits.

@@ -42,6 +42,11 @@ class device_view {
   [[nodiscard]] const shape& strides() const noexcept { return view_.strides(); }
   [[nodiscard]] index size() const noexcept { return view_.size(); }
 
+  /// The same elements with one axis, -1 the last, moved behind the others; throws shape_error where there is none such.
+  [[nodiscard]] device_view axis_last(int axis) const {
+    const auto turned = axes_last(view_, {axis});
+    return {turned.data(), turned.extents(), turned.strides()};
+  }
   /// The rows along the last axis. Their starts must be one stride apart: throws shape_error otherwise.
   template <class Projection = std::identity>
   [[nodiscard]] row_batch<T, Projection> rows(const Projection& projection = {}) const {

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the tests of softmax's rows share: the kernels emulated, as the verbs of cuda/softmax.cuh launch them, with exactly
+// the workspace that is asked for.
+#pragma once
+
+#include <vector>
+
+#include "../order/digest.hpp"
+#include "folds.hpp"
+#include "regroup/cuda/row_looks.hpp"
+#include "regroup/cuda/row_plan.hpp"
+
+namespace emulated {
+
+namespace cuda = regroup::cuda;
+
+template <class Real, class In, class Out, class Look>
+void run_rows(machine& on, const In& rows, const Out& out, regroup::softmax_parts::scaled<Real> seen, const Look& look,
+              index most_blocks = cuda::most_blocks) {
+  const auto bytes = cuda::workspace_of<Real, Out, Look>(cuda::plan_rows(rows.length), rows).bytes;
+  struct alignas(16) unit {
+    std::byte bytes[16];
+  };
+  const device_memory<unit> workspace(static_cast<index>((bytes + 15) / 16), unit{});
+  const auto launch = [&](const auto& kernel, index blocks) { on.run(kernel, std::min(blocks, most_blocks)); };
+  cuda::launch_rows(launch, rows, out, seen, look, workspace.data());
+}
+
+/// softmax or log_softmax of every row, and the logsumexps.
+template <template <class> class Map, class X, class Y, class Real = regroup::widened<std::remove_const_t<X>>>
+std::vector<Real> normalise(machine& on, const cuda::row_batch<X>& x, const cuda::row_batch<Y>& y, double scale = 1,
+                            index most_blocks = cuda::most_blocks) {
+  std::vector<Real> lse(static_cast<std::size_t>(x.count), Real{99});
+  const auto seen = regroup::softmax_parts::scale_of<Real>(scale);
+  run_rows(on, x, y, seen, cuda::look_normalise<Map, Real>{seen, {lse.data(), 1}}, most_blocks);
+  return lse;
+}
+
+/// The rows of an array.
+template <class X>
+cuda::row_batch<X> places_of(std::vector<X>& xs, index count) {
+  const auto n = static_cast<index>(xs.size()) / count;
+  return {xs.data(), count, n, n, 1};
+}
+
+}  // namespace emulated
