@@ -7,21 +7,48 @@
 
 #include "../order/digest.hpp"
 #include "folds.hpp"
-#include "regroup/cuda/row_looks.hpp"
-#include "regroup/cuda/row_plan.hpp"
+#include "regroup/cuda/row_verbs.hpp"
 
 namespace emulated {
 
 namespace cuda = regroup::cuda;
 
+/// What a cuda::device has for the verbs of rows.
+struct executor {
+  machine& on;
+  template <class Kernel>
+  void launch(const Kernel& kernel, index blocks) const {
+    on.run(kernel, blocks);
+  }
+  template <class Batch, class M, class Put>
+  void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
+    w.require(fold_bytes(rows, m));
+    launch_fold([this](const auto& kernel, index blocks) { launch(kernel, blocks); }, plan<M>(rows), m, rows,
+                static_cast<regroup::state_of<M>*>(w.data), put);
+  }
+  template <class Batch, class M>
+  [[nodiscard]] std::size_t fold_bytes(const Batch& rows, const M&) const {
+    return static_cast<std::size_t>(workspace_states(plan<M>(rows), rows)) * sizeof(regroup::state_of<M>);
+  }
+
+ private:
+  template <class M, class Batch>
+  [[nodiscard]] static cuda::fold_plan plan(const Batch& rows) {
+    return cuda::plan_fold(lengths_of(rows), 1, sizeof(regroup::state_of<M>));
+  }
+};
+
+/// 16 bytes at a multiple of 16, of which workspaces are made: as many as are asked for and no more.
+struct alignas(16) unit {
+  std::byte bytes[16];
+};
+inline device_memory<unit> memory_of(std::size_t bytes) { return {static_cast<index>((bytes + 15) / 16), unit{}}; }
+
 template <class Real, class In, class Out, class Look>
 void run_rows(machine& on, const In& rows, const Out& out, regroup::softmax_parts::scaled<Real> seen, const Look& look,
               index most_blocks = cuda::most_blocks) {
-  const auto bytes = cuda::workspace_of<Real, Out, Look>(cuda::plan_rows(rows.length), rows).bytes;
-  struct alignas(16) unit {
-    std::byte bytes[16];
-  };
-  const device_memory<unit> workspace(static_cast<index>((bytes + 15) / 16), unit{});
+  const auto bytes = cuda::workspace_of<Real, Look>(cuda::plan_rows(rows.length), rows).bytes;
+  const auto workspace = memory_of(bytes);
   const auto launch = [&](const auto& kernel, index blocks) { on.run(kernel, std::min(blocks, most_blocks)); };
   cuda::launch_rows(launch, rows, out, seen, look, workspace.data());
 }

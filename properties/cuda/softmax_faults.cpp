@@ -71,7 +71,7 @@ TEST(row_plan, by_the_length_alone) {
     ASSERT_EQ(plan.team, n <= 32 ? 4 : n <= 1024 ? 32 : is_held ? 128 : 0) << n;
     ASSERT_EQ(plan.is_split(), n > regroup::longest_two_sweep_row) << n;
     if (is_held) {
-      ASSERT_LE(n, plan.team * regroup::tile_elements / regroup::lanes);
+      ASSERT_LE(n, plan.team * (plan.team == 4 ? cuda::held_by<4> : 32)) << n;
     }
     if (!plan.is_split()) {
       ASSERT_LE(n, cuda::most_tiles * regroup::tile_elements);

@@ -4,14 +4,13 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
 
-#include "../order/reference.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "rows.hpp"
+#include "transcribed.hpp"
 
 namespace {
 
@@ -72,9 +71,10 @@ void expect_the_bits_of_seq(const machine& on, const std::vector<float>& xs, std
   regroup::logsumexp(regroup::seq, regroup::view<const float>(xs.data(), {count, n}), expected, {.scale = scale});
   std::vector<float> sums(expected.size(), 99);
   machine another = on;
-  emulated::run_rows(another, emulated::rows_of(xs, count), regroup::cuda::no_rows{},
-                     regroup::softmax_parts::scale_of<float>(scale),
-                     regroup::cuda::look_logsumexp<float>{{sums.data(), 1}});
+  const regroup::cuda::device_view<const float> x(xs.data(), {count, n});
+  const auto work = log_sums(x, regroup::cuda::device_view<float>(sums.data(), {count}), {.scale = scale});
+  const auto memory = emulated::memory_of(work.bytes());
+  work.run(emulated::executor{another}, {memory.data(), work.bytes()});
   ASSERT_EQ(digest_of(sums), digest_of(expected)) << where << ", logsumexp";
 }
 
@@ -112,15 +112,8 @@ TEST(softmax_rows, float32) {
 TEST(softmax_rows, float64) {  // against the contract's text
   rows_of_every_length<double>(machine(schedule::random, 1), kind::plain, [](machine on, std::vector<double> xs,
                                                                             std::int64_t count, const auto& where) {
-    std::vector<double> expected;
-    const std::int64_t n = static_cast<std::int64_t>(xs.size()) / count;
-    for (auto first = xs.begin(); n > 0 && first != xs.end(); first += n) {
-      const double m = *std::max_element(first, first + n) + 0.0;
-      reference::operands<double> weights;
-      for (auto x = first; x != first + n; ++x) weights.push_back(regroup::math::decay(*x - m));
-      const double s = *reference::reduce(regroup::plus<double>{}, weights) + 0.0;
-      for (auto x = first; x != first + n; ++x) expected.push_back((*x - m) - regroup::math::log(s));
-    }
+    std::vector<double> expected = xs;
+    reference::each_row(expected, count, [](auto& row) { reference::log_softmax(row); });
     emulated::normalise<log_probability>(on, emulated::rows_of(xs, count), emulated::places_of(xs, count));
     ASSERT_EQ(digest_of(xs), digest_of(expected)) << where;
   });

@@ -17,6 +17,9 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_nodes": (56, 8_000),
     "scan_tiles": (168, 28_000),
     "scan_first_places": (56, 0),
+    "map_held_rows": (168, 2_000),
+    "map_rows_of_tiles": (168, 2_000),
+    "map_split_rows": (168, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
 nvcc, *flags = sys.argv[1:]
@@ -33,7 +36,7 @@ def run(*arguments):
 def short(name):
     """`fold_ranges<plus<float>, row_batch<float const>, ...>` of a demangled `void run_kernel<...>(...)`."""
     name = name[:name.rfind(">(")]  # what is left of the parameters
-    name = re.sub(r"regroup::|cuda::|std::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
+    name = re.sub(r"regroup::|cuda::|std::|softmax_parts::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
     return name.removeprefix("void run_kernel<").strip()
 
 

@@ -42,9 +42,9 @@ class held_tile {
   /// body(the number of elements of this thread): a constant for a whole tile.
   template <class Body>
   constexpr void with_steps(const Body& body) const {
-    constexpr int whole = Team::threads * Team::steps;
+    constexpr int whole = Team::threads * Team::held;
     if (whole == tile_elements && size_ == whole) {
-      body(std::integral_constant<int, Team::steps>{});
+      body(std::integral_constant<int, Team::held>{});
     } else {
       body((size_ - team_.rank() + Team::threads - 1) / Team::threads);
     }
@@ -54,7 +54,7 @@ class held_tile {
   template <class Body>
   constexpr void each(const Body& body) const {
     with_steps([&](const auto count) {
-      unrolled<Team::steps>([&](int k) {
+      unrolled<Team::held>([&](int k) {
         if (k < count) body(k);
       });
     });
@@ -71,7 +71,7 @@ class held_tile {
   Source source_;
   index first_;
   int size_;
-  slots<element, in_registers ? Team::steps : 1> held_;
+  slots<element, in_registers ? Team::held : 1> held_;
 };
 
 template <class M, class Tile>
@@ -107,7 +107,7 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   const auto lifted = [&](int k) { return regroup::lift(m, t.map()(t.elements().held(k))); };
   t.elements().with_steps([&](const auto count) {
     unrolled<team::own_lanes>([&](int k) { lane[k].value = k < count ? lifted(k) : m.identity(); });
-    unrolled<team::steps - team::own_lanes>([&](int i) {
+    unrolled<team::held - team::own_lanes>([&](int i) {
       const int k = i + team::own_lanes;
       if (k < count) lane[k % team::own_lanes].value = m(lane[k % team::own_lanes].value, lifted(k));
     });
@@ -150,6 +150,13 @@ constexpr state_of<M> leaf_of(const M& m, Team& of, const Source& source, index 
   const std::identity as_it_is;
   return leaf(m, team_tile(held, as_it_is));
 }
+
+/// Puts the states of rows where the caller wants them.
+template <class State>
+struct put_state {
+  State* to;
+  constexpr void operator()(index row, const State& s) const { to[row] = s; }
+};
 
 /// Where a node's state goes: to `put` with its row once the row is whole, else into the list of nodes.
 template <class M, class Put>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one thread
 // asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
-// y = map(x, weight of x). A row of at most a tile stays in its team's registers: one read and one write of memory.
+// y = map(x, weight of x), unless `out` is null. A row of at most a tile stays in its team's registers: one read and one write of memory.
 // y may be exactly x: nobody writes before the row has been folded and the map told. Level: lane to device.
 #pragma once
 
@@ -17,9 +17,6 @@ namespace regroup::cuda {
 using softmax_parts::over;
 using softmax_parts::scaled;
 using softmax_parts::weight;
-
-/// Where nothing is written a row.
-struct no_rows {};
 
 /// What is known of a row once it has been folded; trivially copyable, so that one thread can tell the others.
 template <std::floating_point Real, class Map>
@@ -117,7 +114,11 @@ constexpr auto told_by_first(Team& of, const F& f) {
 template <std::floating_point Real>
 inline constexpr int row_blocks = resident_blocks_for(32 * sizeof(Real), sizeof(typename log_sum_exp<Real>::state));
 
-/// Rows of at most `32 Threads` elements, up to a tile: a team each, in registers.
+/// Elements a thread holds of a row at most: four threads have 8 each, a warp reading neighbours of one row together.
+template <int Threads>
+inline constexpr int held_by = Threads == 4 ? 8 : static_cast<int>(tile_elements / lanes);
+
+/// Rows of at most `Threads` times as many: a team each, in registers.
 template <int Threads, std::floating_point Real, class In, class Out, class Look>
 struct map_held_rows {
   static constexpr int resident_blocks = row_blocks<Real>;
@@ -128,20 +129,16 @@ struct map_held_rows {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_row<Threads>(b, rows, [&](auto& of, index row) {
+    each_row<Threads, held_by<Threads>>(b, rows, [&](auto& of, index row) {
       const auto x = rows[row];
       using source = std::remove_const_t<decltype(x)>;
       using tile = held_tile<std::remove_reference_t<decltype(of)>, source>;
       tile held(of, x, 0, static_cast<int>(x.size()));
-      if constexpr (std::same_as<Out, no_rows>) {
-        const auto state = softmax_parts::two_sweeps(seen, held_row<false, Real, tile, source>{held, x});
-        if (of.rank() == 0) look(row, state);
-      } else {
-        using map = decltype(map_of<Look, Real>::map);
-        const auto state = softmax_parts::two_sweeps(seen, held_row<map::reads_weight, Real, tile, source>{held, x});
-        const map told = told_by_first(of, [&] { return look(row, state); });
-        write_tile(held, out[row], 0, told, [&](int k) { return told(held.held(k), held.held(k)); });
-      }
+      using map = decltype(map_of<Look, Real>::map);
+      const auto state = softmax_parts::two_sweeps(seen, held_row<map::reads_weight, Real, tile, source>{held, x});
+      const map told = told_by_first(of, [&] { return look(row, state); });
+      if (out.first == nullptr) return;
+      write_tile(held, out[row], 0, told, [&](int k) { return told(held.held(k), held.held(k)); });
     });
   }
 };
@@ -161,14 +158,11 @@ struct map_rows_of_tiles {
       const auto x = rows[row];
       using team = std::remove_reference_t<decltype(of)>;
       const auto state = softmax_parts::two_sweeps(seen, row_of_tiles<Real, team, std::remove_const_t<decltype(x)>>{of, x});
-      if constexpr (std::same_as<Out, no_rows>) {
-        if (of.rank() == 0) look(row, state);
-      } else {
-        const map_of<Look, Real> told = told_by_first(of, [&] {
-          return map_of<Look, Real>{{seen, state.m}, look(row, state)};
-        });
-        for (index first = 0; first < x.size(); first += tile_elements) map_tile(of, told, x, out[row], first);
-      }
+      const map_of<Look, Real> told = told_by_first(of, [&] {
+        return map_of<Look, Real>{{seen, state.m}, look(row, state)};
+      });
+      if (out.first == nullptr) return;
+      for (index first = 0; first < x.size(); first += tile_elements) map_tile(of, told, x, out[row], first);
     });
   }
 };

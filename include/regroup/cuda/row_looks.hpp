@@ -26,22 +26,14 @@ struct row_places {
   }
 };
 
-template <template <class> class Map, std::floating_point Real>
+/// softmax's row, log_softmax's, and with no output logsumexp's.
+template <template <class> class Map, std::floating_point Real, class Sum = Real>
 struct look_normalise {
   softmax_parts::scaled<Real> seen;
-  row_places<Real> logsumexp;
+  row_places<Sum> logsumexp;
   constexpr Map<Real> operator()(index row, row_state<Real> s) const {
     logsumexp.put(row, log_sum_exp<Real>{}.lower(s));
     return Map<Real>(seen, s);
-  }
-};
-
-template <class Out>
-struct look_logsumexp {
-  row_places<Out> out;
-  template <class State>
-  constexpr void operator()(index row, State s) const {
-    out.put(row, log_sum_exp<decltype(s.m)>{}.lower(s));
   }
 };
 

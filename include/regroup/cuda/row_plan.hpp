@@ -5,6 +5,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 #include "regroup/cuda/fold_plan.hpp"
 #include "regroup/cuda/row_kernel.hpp"
@@ -22,14 +23,13 @@ struct row_plan {
   [[nodiscard]] constexpr fold_plan as_fold() const { return {0, -1, reach, levels}; }
 };
 
-/// A thread of a team holds 32 elements at most; four threads are given 8 each, since a warp reads neighbours together. A
-/// block takes what state_of_row sweeps twice. Longer rows are split so that one kernel joins their nodes, up to 2^24.
+/// Teams as large as hold the row. A block takes what two_sweeps sweeps; longer rows are split so that one kernel joins
+/// their nodes, up to 2^24 elements.
 constexpr row_plan plan_rows(index length) {
-  constexpr index piece = tile_elements / lanes;
   row_plan plan;
-  if (length <= piece) {
+  if (length <= 4 * held_by<4>) {
     plan.team = 4;
-  } else if (length <= warp_threads * piece) {
+  } else if (length <= warp_threads * held_by<warp_threads>) {
     plan.team = warp_threads;
   } else if (length <= tile_elements) {
     plan.team = block_threads;
@@ -46,28 +46,17 @@ struct row_workspace {
   std::size_t maps_at;
   std::size_t bytes;
 };
-template <std::floating_point Real, class Out, class Look, class In>
+template <std::floating_point Real, class Look, class In>
 constexpr row_workspace workspace_of(const row_plan& plan, const In& rows) {
   if (!plan.is_split()) return {0, 0};
   using state = typename log_sum_exp<Real>::state;
   const std::size_t states = sizeof(state) * static_cast<std::size_t>(workspace_states(plan.as_fold(), rows));
   const std::size_t maps_at = (states + 15) / 16 * 16;
-  if constexpr (std::same_as<Out, no_rows>) {
-    return {maps_at, states};
-  } else {
-    return {maps_at, maps_at + sizeof(map_of<Look, Real>) * static_cast<std::size_t>(rows.size())};
-  }
+  return {maps_at, maps_at + sizeof(map_of<Look, Real>) * static_cast<std::size_t>(rows.size())};
 }
 
-/// Only calls look(row, state): where a fold ends and nothing is written.
-template <std::floating_point Real, class Look>
-struct put_look {
-  Look look;
-  constexpr void operator()(index row, const typename log_sum_exp<Real>::state& s) const { look(row, s); }
-};
-
 /// launch(kernel, blocks) for every kernel, in order; look(row, state), on the device, once a row. All rows of `rows` are
-/// as long as each other, and those of `out` as they.
+/// as long as each other, and those of `out`, unless that is null and nothing is to be written, as they.
 template <class Launch, std::floating_point Real, class In, class Out, class Look>
 void launch_rows(const Launch& launch, const In& rows, const Out& out, scaled<Real> seen, const Look& look,
                  void* workspace) {
@@ -86,17 +75,10 @@ void launch_rows(const Launch& launch, const In& rows, const Out& out, scaled<Re
 
   auto seen_rows = row_batch{rows.first, rows.count, rows.length, rows.row_stride, rows.stride, seen};
   auto* const states = static_cast<typename log_sum_exp<Real>::state*>(workspace);
-  const auto fold = [&](const auto& put) {
-    launch_ranges(launch, plan.as_fold(), log_sum_exp<Real>{}, seen_rows, states, put);
-  };
-  if constexpr (std::same_as<Out, no_rows>) {
-    fold(put_look<Real, Look>{look});
-  } else {
-    const std::size_t maps_at = workspace_of<Real, Out, Look>(plan, rows).maps_at;
-    auto* const maps = reinterpret_cast<map_of<Look, Real>*>(static_cast<char*>(workspace) + maps_at);
-    fold(put_map<Real, Look>{seen, look, maps});
-    on(map_split_rows<Real, In, Out, Look>{rows, out, maps}, rows.slots(tile_elements));
-  }
+  auto* const maps = reinterpret_cast<map_of<Look, Real>*>(static_cast<char*>(workspace) +
+                                                           workspace_of<Real, Look>(plan, rows).maps_at);
+  launch_ranges(launch, plan.as_fold(), log_sum_exp<Real>{}, seen_rows, states, put_map<Real, Look>{seen, look, maps});
+  if (out.first != nullptr) on(map_split_rows<Real, In, Out, Look>{rows, out, maps}, rows.slots(tile_elements));
 }
 
 }  // namespace regroup::cuda

@@ -75,6 +75,17 @@ class device_view {
   void require_apart_from(const device_view<U>& out, bool in_place_allowed) const {
     require_apart(view_, view<U>(out.data(), out.extents(), out.strides()), in_place_allowed);
   }
+  /// Throws unless an output has a place for each of `count` rows, at one stride, in memory of its own; returns the stride.
+  template <class Out>
+  index require_places(const device_view<Out>& out, index count) const {
+    static_assert(!std::is_const_v<Out>, "regroup: the output is written, so its elements cannot be const");
+    if (out.size() != count) {
+      throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
+                  to_string(out.extents()));
+    }
+    require_apart_from(out, false);
+    return out.one_row().stride;
+  }
 
  private:
   static std::uintptr_t alignment_of(const void* p) {
