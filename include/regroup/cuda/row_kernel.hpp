@@ -85,7 +85,12 @@ template <class Held, class Y, class Map, class Value>
 constexpr void write_tile(const Held& held, const Y& y, index first, const Map& map, const Value& value) {
   using place = element_of<Y>;
   using team = std::remove_cvref_t<decltype(held.of())>;
-  held.each([&](int k) { y[first + held.of().rank() + team::threads * k] = static_cast<place>(value(k)); });
+  const index own = first + held.of().rank();
+  if (auto* const side_by_side = y.contiguous(); side_by_side != nullptr) {  // then addresses are a constant apart
+    held.each([&](int k) { side_by_side[own + team::threads * k] = static_cast<place>(value(k)); });
+  } else {
+    held.each([&](int k) { y[own + team::threads * k] = static_cast<place>(value(k)); });
+  }
   if constexpr (requires { map.finish(y); }) {  // by whoever wrote that place
     const index i = map.target - first;
     if (i >= 0 && i < held.size() && i % team::threads == held.of().rank()) map.finish(y);

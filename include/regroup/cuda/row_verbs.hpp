@@ -17,7 +17,7 @@
 namespace regroup::cuda {
 
 /// What `softmax` and `log_softmax` may be told on a device: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
-template <std::floating_point Real>
+template <class Real>
 struct softmax_options {
   double scale = 1;                                 ///< multiplies every element first, rounded once; finite
   int axis = -1;                                    ///< negative ones count from the end
@@ -89,7 +89,7 @@ auto log_sums(const device_view<X>& x, const device_view<Out>& out, const logsum
 }
 
 /// What `cross_entropy` may be told on a device. `X` is the element type of the logits.
-template <class X, std::floating_point Real>
+template <class X, class Real>
 struct cross_entropy_options {
   index ignore_index = -100;  ///< rows with this target have loss 0, gradient 0 and no part in the mean
   loss_reduction reduction = loss_reduction::mean;
