@@ -105,7 +105,8 @@ void captured_in_a_graph() {
   const gpu::array<float> y(xs);
   const gpu::array<float> loss(std::vector<float>(1));
   const gpu::array<int> t(std::vector<int>{5, 99'999, 100'000});  // the last one is none
-  const std::size_t bytes = std::max(regroup::softmax_workspace(on, x.rows(3)), regroup::cross_entropy_workspace(on, x.rows(3), t.view()));
+  const std::size_t bytes = std::max(regroup::softmax_workspace(on, x.rows(3)),
+                                     regroup::cross_entropy_workspace(on, x.rows(3), t.view()));
   const gpu::array<double> memory(std::vector<double>(bytes / sizeof(double) + 2));
   const cuda::workspace w{memory.data(), bytes};
   cudaGraph_t graph = nullptr;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels whose registers are counted (registers.py): each fold and scan for a plain sum, softmax's state, its 16-bit
-// inputs, a state that does not commute, and a wide state over doubles; and the rows of softmax and its kin.
-#include "regroup/cuda/cross_entropy.cuh"
+// inputs, a state that does not commute, and a wide state over doubles.
+#include "regroup/cuda/device.cuh"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
@@ -26,19 +26,6 @@ void scans(const cuda::device& on, const M& m, const rows<X>& batch) {
   on.scan<regroup::scan_kind::inclusive>(batch, answers{}, m, {});
 }
 
-using regroup::softmax_parts::probability;
-
-template <template <class> class Map, class X>
-void normalises(const cuda::device& on) {
-  using real = cuda::real_of<X>;
-  const cuda::look_normalise<Map, real> look{{1}, {}};
-  cuda::row_work{rows<X>{}, cuda::row_batch<X>{}, look.seen, look}.run(on, {});
-}
-void crosses(const cuda::device& on) {
-  const cuda::look_target<float, rows<float>, int> look{{}, {}, 0, nullptr, nullptr, {}};
-  cuda::row_work{rows<float>{}, cuda::row_batch<float>{}, regroup::softmax_parts::scaled<float>{1}, look}.run(on, {});
-}
-
 }  // namespace
 
 void instantiate(const cuda::device& on) {
@@ -50,8 +37,4 @@ void instantiate(const cuda::device& on) {
   folds(on, regroup::moments<double>{}, rows<double>{});
   scans(on, regroup::log_sum_exp<float>{}, rows<float>{});
   scans(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
-  normalises<probability, float>(on);
-  normalises<probability, regroup::bfloat16>(on);
-  normalises<probability, double>(on);
-  crosses(on);
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""registers.py NVCC FLAGS...: no kernel of registers.cu keeps anything on the stack or spills, each stays within its budget
+"""registers.py SOURCE NVCC FLAGS...: no kernel of SOURCE keeps anything on the stack or spills, each stays within its budget
 of registers and shared memory, and none is a trap (what nvcc compiles, without a word, where a device would need the
 address of a host's constant). Prints the table that bench/results/gpu.md holds."""
 import pathlib
@@ -22,11 +22,11 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "map_split_rows": (168, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
-nvcc, *flags = sys.argv[1:]
+source, nvcc, *flags = sys.argv[1:]
 
 
 def run(*arguments):
-    done = subprocess.run([nvcc, *flags, f"-I{here.parents[1] / 'include'}", *arguments, here / "registers.cu"],
+    done = subprocess.run([nvcc, *flags, f"-I{here.parents[1] / 'include'}", *arguments, source],
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)

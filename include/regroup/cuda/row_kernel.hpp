@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one thread
-// asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
-// y = map(x, weight of x), unless `out` is null. A row of at most a tile stays in its team's registers: one read and one write of memory.
-// y may be exactly x: nobody writes before the row has been folded and the map told. Level: lane to device.
+// Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one
+// thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
+// y = map(x, weight of x), unless `out` is null. A row of at most a tile stays in its team's registers: one read and one
+// write of memory. y may be exactly x: nobody writes before the row has been folded and the map told.
+// Level: lane to device.
 #pragma once
 
 #include <concepts>
@@ -162,7 +163,8 @@ struct map_rows_of_tiles {
     each_row<block_threads>(b, rows, [&](auto& of, index row) {
       const auto x = rows[row];
       using team = std::remove_reference_t<decltype(of)>;
-      const auto state = softmax_parts::two_sweeps(seen, row_of_tiles<Real, team, std::remove_const_t<decltype(x)>>{of, x});
+      using source = std::remove_const_t<decltype(x)>;
+      const auto state = softmax_parts::two_sweeps(seen, row_of_tiles<Real, team, source>{of, x});
       const map_of<Look, Real> told = told_by_first(of, [&] {
         return map_of<Look, Real>{{seen, state.m}, look(row, state)};
       });
