@@ -18,7 +18,9 @@ TABLE = {
     "members": ("float16",),
     "monoids": ("monoid", "math", "error"),
     "host": ("executor", "members"),
-    "cuda": ("executor",),
+    "algorithms/softmax_row": ("monoids",),
+    "algorithms/cross_entropy_row": ("algorithms/softmax_row", "view"),
+    "cuda": ("executor", "algorithms/cross_entropy_row"),
     "reduce": ("executor",),
     "scan": ("executor", "memory"),
     "stream": ("executor", "host"),
@@ -30,7 +32,7 @@ TABLE = {
     "laws/subject": ("laws", "reduce", "scan", "stream", "host"),
     "laws/checker": ("laws/bounds", "laws/search", "laws/subject"),
     "check_laws": ("laws/checker",),
-    "algorithms": ("reduce", "scan", "monoids", "math", "memory", "host"),
+    "algorithms": ("reduce", "scan", "monoids", "math", "memory", "host", "algorithms/cross_entropy_row"),
     "regroup": ("algorithms", "laws", "stream"),
 }
 USES_RAPIDCHECK = {"check_laws", "laws/search"}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""registers.py NVCC FLAGS...: no kernel of registers.cu keeps anything on the stack or spills, each stays within its budget
+"""registers.py SOURCE NVCC FLAGS...: no kernel of SOURCE keeps anything on the stack or spills, each stays within its budget
 of registers and shared memory, and none is a trap (what nvcc compiles, without a word, where a device would need the
 address of a host's constant). Prints the table that bench/results/gpu.md holds."""
 import pathlib
@@ -17,13 +17,16 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_nodes": (56, 8_000),
     "scan_tiles": (168, 28_000),
     "scan_first_places": (56, 0),
+    "map_held_rows": (168, 2_000),
+    "map_rows_of_tiles": (168, 2_000),
+    "map_split_rows": (168, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
-nvcc, *flags = sys.argv[1:]
+source, nvcc, *flags = sys.argv[1:]
 
 
 def run(*arguments):
-    done = subprocess.run([nvcc, *flags, f"-I{here.parents[1] / 'include'}", *arguments, here / "registers.cu"],
+    done = subprocess.run([nvcc, *flags, f"-I{here.parents[1] / 'include'}", *arguments, source],
                           capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
@@ -33,7 +36,7 @@ def run(*arguments):
 def short(name):
     """`fold_ranges<plus<float>, row_batch<float const>, ...>` of a demangled `void run_kernel<...>(...)`."""
     name = name[:name.rfind(">(")]  # what is left of the parameters
-    name = re.sub(r"regroup::|cuda::|std::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
+    name = re.sub(r"regroup::|cuda::|std::|softmax_parts::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
     return name.removeprefix("void run_kernel<").strip()
 
 

@@ -10,13 +10,10 @@
 #include <string>
 #include <vector>
 
+#include "regroup/algorithms/cross_entropy_row.hpp"
 #include "regroup/algorithms/softmax.hpp"
 
 namespace regroup {
-
-/// What becomes of the rows' losses: their mean or sum over the rows that are not ignored, or no sum at all (the call
-/// returns 0; take `.losses`).
-enum class loss_reduction { mean, sum, none };
 
 /// What `cross_entropy` may be told. `X` is the element type of the logits, `Real` float, or double for double.
 template <class X, class Real>
@@ -37,9 +34,7 @@ index count_used(const Targets& targets, index classes, index ignore_index) {
     const auto target = static_cast<index>(targets[row]);
     if (target == ignore_index) continue;
     if (target < 0 || target >= classes) {
-      throw_argument("row " + std::to_string(row) + " has target " + std::to_string(target) + "; with " +
-                     std::to_string(classes) + " classes a target is 0 to " + std::to_string(classes - 1) + ", or " +
-                     std::to_string(ignore_index) + " to be ignored");
+      throw_target(row, target, classes, ignore_index);
     }
     ++used;
   }
@@ -50,34 +45,11 @@ index count_used(const Targets& targets, index classes, index ignore_index) {
 template <class Logits, class Targets>
 auto targets_of(const Logits& logits, const Targets& targets) {
   const auto v = view(targets);
-  using integer = std::remove_cv_t<typename decltype(v)::element_type>;
-  static_assert(std::integral<integer> && !std::same_as<integer, bool>,
-                "regroup: cross_entropy's targets are integers");
   index rows = 1;
   for (int a = 0; a + 1 < logits.rank(); ++a) rows *= logits.extent(a);
-  if (v.size() != rows) {
-    throw_shape("cross_entropy needs one target a row, " + std::to_string(rows) + " for logits of shape " +
-                to_string(logits.extents()) + "; the targets have shape " + to_string(v.extents()));
-  }
+  require_targets<std::remove_cv_t<typename decltype(v)::element_type>>(rows, logits.extents(), v.size(), v.extents());
   return generate(rows, [v](index row) { return v.data()[offset_of(row, v.extents(), v.strides())]; });
 }
-
-/// (softmax - onehot) share, throughout 0 for a row that is ignored (then `target` is -1).
-template <std::floating_point Real>
-struct gradient {
-  softmax_parts::probability<Real> p;
-  Real share;
-  index target;
-  Real at_target;
-  template <class X>
-  constexpr Real operator()(const X& x, Real weight) const {
-    return math::select(target < 0, Real{0}, p(x, weight) * share);
-  }
-  template <class Row>
-  constexpr void finish(const Row& y) const {
-    if (target >= 0) y[target] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
-  }
-};
 
 }  // namespace cross_entropy_parts
 
@@ -111,13 +83,11 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
     const auto look = [&](index row, typename log_sum_exp<real>::state state) {
       const auto t = static_cast<index>(target[row]);
       const bool is_ignored = t == options.ignore_index;
-      const real at_target = is_ignored ? real{0} : seen(in[row][t]);
-      const real loss = softmax_parts::unless_infinite(state.m, math::log(state.s) + (state.m - at_target));
-      if (!is_ignored) losses[static_cast<std::size_t>(row)] = static_cast<double>(loss);
-      put_loss(row, is_ignored ? real{0} : loss);
-      const softmax_parts::probability<real> p(seen, state);
-      const real wrong = math::fma(math::decay(at_target - state.m), p.reciprocal, real{-1});
-      return cross_entropy_parts::gradient<real>{p, is_ignored ? real{0} : share, is_ignored ? -1 : t, wrong * share};
+      const auto found = is_ignored ? cross_entropy_parts::outcome_of(state, -1, real{0}, share)
+                                    : cross_entropy_parts::outcome_of(state, t, seen(in[row][t]), share);
+      if (!is_ignored) losses[static_cast<std::size_t>(row)] = static_cast<double>(found.loss);
+      put_loss(row, found.loss);
+      return found.map;
     };
     if (out) {
       softmax_parts::each_row(ex, in, *out, seen, look);

@@ -29,12 +29,6 @@ struct softmax_options {
   std::optional<view<Real>> logsumexp = {};  ///< log(sum exp x) of each row, in C order of the other axes
 };
 
-/// What `logsumexp` may be told.
-struct logsumexp_options {
-  double scale = 1;
-  int axis = -1;
-};
-
 namespace softmax_parts {
 
 template <class View>
@@ -42,47 +36,6 @@ using element_in = std::remove_cv_t<typename decltype(view(std::declval<View&>()
 /// What is computed with, and the type of every logsumexp: float, or double for double.
 template <class View>
 using real_in = widened<element_in<View>>;
-
-/// The scale of the options; throws argument_error where it is not finite as a Real.
-template <std::floating_point Real>
-scaled<Real> scale_of(double s) {
-  if (!(std::abs(s) <= static_cast<double>(std::numeric_limits<Real>::max()))) {
-    throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
-  }
-  return {static_cast<Real>(s)};
-}
-
-template <std::floating_point Real>
-constexpr Real unless_infinite(Real m, Real value) {
-  return math::abs(m) <= std::numeric_limits<Real>::max() ? value : std::numeric_limits<Real>::quiet_NaN();
-}
-
-/// An element of softmax: exp(x - M) (1 / s), and NaN throughout a row whose M is infinite or NaN. One division a row:
-/// that the reciprocal is rounded first is part of the bits, and costs half a unit in the last place.
-template <std::floating_point Real>
-struct probability {
-  Real reciprocal;
-  probability(scaled<Real>, typename log_sum_exp<Real>::state row)
-      : reciprocal(unless_infinite(row.m, Real{1} / row.s)) {}
-  template <class X>
-  constexpr Real operator()(const X&, Real weight) const {
-    return weight * reciprocal;
-  }
-};
-
-/// An element of log_softmax: (x - M) - log s, never x - logsumexp, which would lose |logsumexp| u.
-template <std::floating_point Real>
-struct log_probability {
-  scaled<Real> seen;
-  Real m;
-  Real log_s;
-  log_probability(scaled<Real> seen_as, typename log_sum_exp<Real>::state row)
-      : seen(seen_as), m(row.m), log_s(unless_infinite(row.m, math::log(row.s))) {}
-  template <class X>
-  constexpr Real operator()(const X& x, Real) const {
-    return (seen(x) - m) - log_s;
-  }
-};
 
 /// Folds every row and lets look(row, state) say what becomes of it (softmax_sweeps.hpp). Rows that a cache holds side by
 /// side go to one thread each; a few long rows, which would leave threads idle, one after another, each to all of them.
@@ -118,8 +71,7 @@ template <class View>
 auto rows_along(const View& x, int axis, const char* verb) {
   const auto v = view(x);
   using element = std::remove_cv_t<typename decltype(v)::element_type>;
-  static_assert(std::floating_point<widened<element>>,
-                "regroup: softmax, log_softmax, logsumexp and cross_entropy take float16, bfloat16, float or double");
+  require_softmax_element<element>();
   if (v.rank() == 0) throw_shape(std::string(verb) + " needs a rank of 1 or more; got rank 0");
   return rows(axes_last(view<const element>(v), {axis}));
 }
@@ -129,10 +81,7 @@ template <class View, class Out>
 auto output_rows(const View& x, Out& y, int axis, const char* verb) {
   const auto in = view(x);
   const auto out = view(y);
-  using from = element_in<const View>;
-  using to = typename decltype(out)::element_type;
-  static_assert(std::same_as<to, from> || (std::floating_point<to> && sizeof(to) >= sizeof(widened<from>)),
-                "regroup: softmax writes its input's element type or a wider floating one");
+  require_softmax_output<element_in<const View>, typename decltype(out)::element_type>();
   if (in.extents() != out.extents()) {
     throw_shape("the output of " + std::string(verb) + " has the shape of its input, " + to_string(in.extents()) +
                 "; got " + to_string(out.extents()));

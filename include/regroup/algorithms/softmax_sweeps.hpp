@@ -14,58 +14,14 @@
 #include <optional>
 #include <span>
 
+#include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/host/dispatch.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/memory.hpp"
-#include "regroup/monoids/log_sum_exp.hpp"
 
 namespace regroup {
 
-/// The longest row whose maximum is found before anything is summed. A row of one more element is swept once as
-/// log_sum_exp, tile by tile. Part of the bits.
-inline constexpr index longest_two_sweep_row = 65536;
-
 namespace softmax_parts {
-
-/// x scale, rounded once. An fma, so that no compiler joins the product to the subtraction that follows.
-template <std::floating_point Real>
-struct scaled {
-  Real scale;
-  template <class X>
-  constexpr Real operator()(const X& x) const {
-    return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
-  }
-};
-/// decay(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
-template <std::floating_point Real>
-struct weight {
-  scaled<Real> seen;
-  Real m;
-  template <class X>
-  constexpr Real operator()(const X& x) const {
-    return math::decay(seen(x) - m);
-  }
-};
-
-/// A monoid over map(x), so that a fold reads x and nothing is stored in between.
-template <class M, class Map>
-struct over {
-  static constexpr bool is_commutative = regroup::is_commutative<M>;
-  M m;
-  Map map;
-  constexpr state_of<M> identity() const { return m.identity(); }
-  template <class X>
-  constexpr state_of<M> lift(const X& x) const {
-    return regroup::lift(m, map(x));
-  }
-  constexpr state_of<M> operator()(const state_of<M>& a, const state_of<M>& b) const { return m(a, b); }
-  template <class Tile>
-  constexpr state_of<M> lift_tile(const Tile& tile) const {
-    return tile.fold(m, map);
-  }
-};
-template <class M, class Map>
-over(M, Map) -> over<M, Map>;
 
 /// The largest element, NaN if there is one: where `peak` could not say. Rare, so not inlined.
 template <class X, std::floating_point Real>
@@ -237,7 +193,7 @@ class far_sweep {
   template <class In, class Out, class Look>
   void row(const In& in, const Out& out, index row, const Look& look) const {
     const auto x = in[row];
-    const auto state = state_of_row(x);
+    const auto state = state_of_row(x.size(), seen_, [&](const auto& m) { return fold(x, m); });
     if constexpr (std::same_as<Out, std::nullopt_t>) {
       look(row, state);
     } else {
@@ -248,13 +204,6 @@ class far_sweep {
   }
 
  private:
-  template <class Row>
-  typename log_sum_exp<Real>::state state_of_row(const Row& row) const {
-    if (row.size() > longest_two_sweep_row) return fold(row, over{log_sum_exp<Real>{}, seen_});
-    Real m = detail::peak<Real>{}.lower(fold(row, over{detail::peak<Real>{}, seen_}));
-    if (!math::is_finite(m)) m = fold(row, over{maximum<Real>{}, seen_}) + Real{0};
-    return {m, plus<Real>{}.lower(fold(row, over{plus<Real>{}, weight<Real>{seen_, m}}))};
-  }
   template <class X, class Y, class Map>
   void write(const strided<X>& x, const strided<Y>& y, const Map& map) const {
     ex_.for_each(tiles_of(x.count), static_cast<double>(tile_elements), [&](index t) {

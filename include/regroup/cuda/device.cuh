@@ -42,12 +42,7 @@ class device_buffer {
   cudaStream_t stream_;
 };
 
-/// Puts states, or answers, where the caller wants them.
-template <class State>
-struct put_state {
-  State* to;
-  constexpr void operator()(index row, const State& s) const { to[row] = s; }
-};
+/// Puts answers where the caller wants them.
 template <class M, class Out>
 struct put_answer {
   M m;
@@ -134,17 +129,10 @@ device_view<const T> input(const device_view<T>& x) {
   return x;
 }
 
-/// A place for one answer a row: `count` places at one stride, in memory of their own.
+/// A place for one answer a row.
 template <class M, class X, class Out>
 put_answer<M, Out> output(const device_view<X>& in, const device_view<Out>& out, index count, const M& m) {
-  static_assert(!std::is_const_v<Out>, "regroup: the output is written, so its elements cannot be const");
-  if (out.size() != count) {
-    throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
-                to_string(out.extents()));
-  }
-  in.require_apart_from(out, false);
-  const auto places = out.one_row();
-  return {m, out.data(), places.stride};
+  return {m, out.data(), in.require_places(out, count)};
 }
 
 /// Allocates what a verb needs, runs it, and waits.

@@ -26,11 +26,7 @@ class held_tile {
   constexpr held_tile(Team& of, const Source& source, index first, int size)
       : team_(of), source_(source), first_(first), size_(size) {
     if constexpr (in_registers) {
-      with_steps([&](const auto count) {
-        unrolled<Team::steps>([&](int k) {
-          if (k < count) held_[k].value = at(of.rank() + Team::threads * k);
-        });
-      });
+      each([&](int k) { held_[k].value = at(of.rank() + Team::threads * k); });
     }
   }
   [[nodiscard]] constexpr Team& of() const { return team_; }
@@ -46,12 +42,28 @@ class held_tile {
   /// body(the number of elements of this thread): a constant for a whole tile.
   template <class Body>
   constexpr void with_steps(const Body& body) const {
-    constexpr int whole = Team::threads * Team::steps;
+    constexpr int whole = Team::threads * Team::held;
     if (whole == tile_elements && size_ == whole) {
-      body(std::integral_constant<int, Team::steps>{});
+      body(std::integral_constant<int, Team::held>{});
     } else {
       body((size_ - team_.rank() + Team::threads - 1) / Team::threads);
     }
+  }
+
+  /// body(k) for every element of this thread.
+  template <class Body>
+  constexpr void each(const Body& body) const {
+    with_steps([&](const auto count) {
+      unrolled<Team::held>([&](int k) {
+        if (k < count) body(k);
+      });
+    });
+  }
+  /// x = f(x) for every element, where it is held.
+  template <class F>
+    requires in_registers
+  constexpr void replace(const F& f) {
+    each([&](int k) { held_[k].value = f(held_[k].value); });
   }
 
  private:
@@ -59,7 +71,7 @@ class held_tile {
   Source source_;
   index first_;
   int size_;
-  slots<element, in_registers ? Team::steps : 1> held_;
+  slots<element, in_registers ? Team::held : 1> held_;
 };
 
 template <class M, class Tile>
@@ -95,7 +107,7 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   const auto lifted = [&](int k) { return regroup::lift(m, t.map()(t.elements().held(k))); };
   t.elements().with_steps([&](const auto count) {
     unrolled<team::own_lanes>([&](int k) { lane[k].value = k < count ? lifted(k) : m.identity(); });
-    unrolled<team::steps - team::own_lanes>([&](int i) {
+    unrolled<team::held - team::own_lanes>([&](int i) {
       const int k = i + team::own_lanes;
       if (k < count) lane[k % team::own_lanes].value = m(lane[k % team::own_lanes].value, lifted(k));
     });
@@ -139,6 +151,13 @@ constexpr state_of<M> leaf_of(const M& m, Team& of, const Source& source, index 
   return leaf(m, team_tile(held, as_it_is));
 }
 
+/// Puts the states of rows where the caller wants them.
+template <class State>
+struct put_state {
+  State* to;
+  constexpr void operator()(index row, const State& s) const { to[row] = s; }
+};
+
 /// Where a node's state goes: to `put` with its row once the row is whole, else into the list of nodes.
 template <class M, class Put>
 struct node_sink {
@@ -169,20 +188,35 @@ struct fold_short_rows {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    constexpr int teams = block_threads / Threads;
-    team<Threads, Block> of(b);
-    for (index row = b.block() * teams + b.thread() / Threads; row < rows.size(); row += b.blocks() * teams) {
+    each_row<Threads>(b, rows, [&](auto& of, index row) {
       const auto source = rows[row];
       const index n = source.size();
-      if (n > Threads * of.steps) continue;
+      if (n > Threads * of.steps) return;
       const state_of<M> s = n == 0 ? m.identity() : leaf_of(m, of, source, 0, static_cast<int>(n));
       if (of.rank() == 0) put(row, s);
-    }
+    });
   }
 };
 
 /// Tiles that one block folds at most before it hands up their node: one for each thread of a warp.
 inline constexpr int most_tiles = warp_threads;
+
+/// The node of n >= 1 elements from `first`, at most 32 tiles; right in the block's first thread.
+template <class M, class Team, class Source>
+constexpr state_of<M> range_of(const M& m, Team& of, const Source& source, index first, index n) {
+  auto leaves = of.block().template shared<state_of<M>, most_tiles>();
+  int count = 0;
+  state_of<M> s = m.identity();
+  for (index i = 0; i < n; i += tile_elements) {
+    s = leaf_of(m, of, source, first + i, static_cast<int>(smaller(tile_elements, n - i)));
+    if (n > tile_elements && of.rank() == 0) leaves.set(count, s);
+    ++count;
+  }
+  if (count == 1 || of.rank() >= warp_threads) return s;
+  of.block().template group_barrier<warp_threads>();  // the next leaf's barrier keeps these reads from its writes
+  if (of.rank() < count) s = leaves.get(of.rank());
+  return of.perfect_of_group(m, s, count);
+}
 
 /// Elements to nodes of `reach` elements: a tile, or 2, 4, ..., 32 of them. Rows of `shortest` or fewer are left alone.
 template <class M, class Batch, class Put>
@@ -196,34 +230,14 @@ struct fold_ranges {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    team<block_threads, Block> of(b);
-    const index slots = rows.slots(reach);
-    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
-      const auto [row, position] = rows.locate(slot, reach);
+    each_node(b, rows, reach, [&](auto& of, index slot, index row, index position) {
       const auto source = rows[row];
       const index first = position * reach;
       const index n = smaller(source.size() - first, reach);
-      if (source.size() <= shortest || (n <= 0 && position > 0)) continue;
-      const state_of<M> s = n <= 0 ? m.identity() : range(of, source, first, n);
+      if (source.size() <= shortest || (n <= 0 && position > 0)) return;
+      const state_of<M> s = n <= 0 ? m.identity() : range_of(m, of, source, first, n);
       if (of.rank() == 0) sink(slot, row, s);
-    }
-  }
-
- private:
-  template <class Team, class Source>
-  constexpr state_of<M> range(Team& of, const Source& source, index first, index n) const {
-    auto leaves = of.block().template shared<state_of<M>, most_tiles>();
-    int count = 0;
-    state_of<M> s = m.identity();
-    for (index i = 0; i < n; i += tile_elements) {
-      s = leaf_of(m, of, source, first + i, static_cast<int>(smaller(tile_elements, n - i)));
-      if (n > tile_elements && of.rank() == 0) leaves.set(count, s);
-      ++count;
-    }
-    if (count == 1 || of.rank() >= warp_threads) return s;
-    of.block().template group_barrier<warp_threads>();  // the next leaf's barrier keeps these reads from its writes
-    if (of.rank() < count) s = leaves.get(of.rank());
-    return of.perfect_of_group(m, s, count);
+    });
   }
 };
 
@@ -239,19 +253,15 @@ struct fold_nodes {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    team<block_threads, Block> of(b);
-    const index reach = below * lanes;
-    const index slots = rows.slots(reach);
-    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
-      const auto [row, position] = rows.locate(slot, reach);
+    each_node(b, rows, below * lanes, [&](auto& of, index slot, index row, index position) {
       const index n = rows[row].size();
       const index count = smaller(nodes_of(n, below) - position * lanes, lanes);
-      if (n <= shortest || count <= 0) continue;
+      if (n <= shortest || count <= 0) return;
       state_of<M> s = m.identity();
       if (of.rank() < count && n > 0) s = children[rows.slot_of(row, below) + position * lanes + of.rank()];
       s = of.perfect(m, s, static_cast<int>(count));
       if (of.rank() == 0) sink(slot, row, s);
-    }
+    });
   }
 };
 

@@ -73,22 +73,14 @@ constexpr index workspace_states(const fold_plan& plan, const Batch& rows) {
   return states;
 }
 
-/// launch(kernel, blocks) for every kernel of a fold, in order; put(row, state), on the device, once a row.
+/// launch(kernel, blocks) for the kernels that take the rows longer than `plan.shortest`, in order; put(row, state), on the
+/// device, once a row.
 template <class Launch, class M, class Batch, class Put>
-void launch_fold(const Launch& launch, const fold_plan& plan, const M& m, const Batch& rows,
-                 state_of<M>* workspace, const Put& put) {
+void launch_ranges(const Launch& launch, const fold_plan& plan, const M& m, const Batch& rows,
+                   state_of<M>* workspace, const Put& put) {
   const auto on = [&launch](const auto& kernel, index blocks) {
     if (blocks > 0) launch(kernel, std::min(blocks, most_blocks));
   };
-  const auto groups = [&rows](index teams) { return (rows.size() + teams - 1) / teams; };
-  if (plan.short_team == 4) {
-    if constexpr (sizeof(state_of<M>) <= small_state_bytes) {
-      on(fold_short_rows<4, M, Batch, Put>{m, rows, put}, groups(block_threads / 4));
-    }
-  } else if (plan.short_team == warp_threads) {
-    on(fold_short_rows<warp_threads, M, Batch, Put>{m, rows, put}, groups(block_threads / warp_threads));
-  }
-  if (plan.reach == 0) return;
   const auto nodes = [&](int level) { return level < plan.levels ? workspace : nullptr; };
   index reach = plan.reach;
   on(fold_ranges<M, Batch, Put>{m, rows, reach, plan.shortest, {nodes(0), put}}, rows.slots(reach));
@@ -98,6 +90,23 @@ void launch_fold(const Launch& launch, const fold_plan& plan, const M& m, const 
     on(fold_nodes<M, Batch, Put>{m, rows, reach, children, plan.shortest, {nodes(level), put}},
        rows.slots(reach * lanes));
   }
+}
+
+/// The same for every kernel of a fold.
+template <class Launch, class M, class Batch, class Put>
+void launch_fold(const Launch& launch, const fold_plan& plan, const M& m, const Batch& rows,
+                 state_of<M>* workspace, const Put& put) {
+  const auto on = [&](const auto& kernel, int threads) {
+    const index teams = block_threads / threads;
+    const index blocks = (rows.size() + teams - 1) / teams;
+    if (blocks > 0) launch(kernel, std::min(blocks, most_blocks));
+  };
+  if (plan.short_team == 4) {
+    if constexpr (sizeof(state_of<M>) <= small_state_bytes) on(fold_short_rows<4, M, Batch, Put>{m, rows, put}, 4);
+  } else if (plan.short_team == warp_threads) {
+    on(fold_short_rows<warp_threads, M, Batch, Put>{m, rows, put}, warp_threads);
+  }
+  if (plan.reach != 0) launch_ranges(launch, plan, m, rows, workspace, put);
 }
 
 }  // namespace regroup::cuda

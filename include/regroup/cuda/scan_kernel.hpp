@@ -81,14 +81,12 @@ struct scan_short_rows {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    constexpr int teams = block_threads / Threads;
-    team<Threads, Block> of(b);
-    for (index row = b.block() * teams + b.thread() / Threads; row < rows.size(); row += b.blocks() * teams) {
+    each_row<Threads>(b, rows, [&](auto& of, index row) {
       const auto source = rows[row];
       const index n = source.size();
-      if (n == 0 || n > Threads * of.steps) continue;
+      if (n == 0 || n > Threads * of.steps) return;
       scan_tile<M, Kind>(m, of, source, answers[row], 0, static_cast<int>(n), false, m.identity());
-    }
+    });
   }
 };
 
@@ -102,17 +100,14 @@ struct scan_totals {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    team<block_threads, Block> of(b);
-    const index slots = rows.slots(tile_elements);
-    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
-      const auto [row, position] = rows.locate(slot, tile_elements);
+    each_node(b, rows, tile_elements, [&](auto& of, index slot, index row, index position) {
       const auto source = rows[row];
       const index first = position * tile_elements;
-      if (source.size() <= shortest || first + tile_elements >= source.size()) continue;
+      if (source.size() <= shortest || first + tile_elements >= source.size()) return;
       const state_of<M> piece = piece_total(m, of, source, first, static_cast<int>(tile_elements));
       const state_of<M> total = of.perfect(m, piece, block_threads);
       if (of.rank() == 0) totals[slot] = total;
-    }
+    });
   }
 };
 
@@ -126,20 +121,16 @@ struct scan_nodes {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    team<block_threads, Block> of(b);
-    const index reach = tile_elements * stride * lanes;
-    const index slots = rows.slots(reach);
-    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
-      const auto [row, position] = rows.locate(slot, reach);
+    each_node(b, rows, tile_elements * stride * lanes, [&](auto& of, index, index row, index position) {
       const index full = (rows[row].size() - 1) / tile_elements;  // tiles that another one follows
-      if ((position * lanes + 1) * stride > full) continue;
+      if ((position * lanes + 1) * stride > full) return;
       const index end = (position * lanes + of.rank() + 1) * stride;
       const index place = rows.slot_of(row, tile_elements) + end - 1;
       const bool is_present = end <= full;
       state_of<M> s = is_present ? nodes[place] : m.identity();
       s = of.join_places(m, s);
       if (is_present) nodes[place] = s;
-    }
+    });
   }
 };
 
@@ -156,21 +147,18 @@ struct scan_tiles {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    team<block_threads, Block> of(b);
-    const index slots = rows.slots(tile_elements);
-    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
-      const auto [row, position] = rows.locate(slot, tile_elements);
+    each_node(b, rows, tile_elements, [&](auto& of, index slot, index row, index position) {
       const auto source = rows[row];
       const index first = position * tile_elements;
       const int n = static_cast<int>(smaller(source.size() - first, tile_elements));
-      if (source.size() <= shortest || n <= 0) continue;
+      if (source.size() <= shortest || n <= 0) return;
       const state_of<M> carry =
           position == 0 ? m.identity() : carry_into(m, nodes + rows.slot_of(row, tile_elements), position);
       const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, position != 0, carry);
       if (Kind == scan_kind::exclusive && first + n < source.size() && of.rank() == block_threads - 1) {
         preceding[slot + 1] = last;
       }
-    }
+    });
   }
 };
 

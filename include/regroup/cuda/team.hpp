@@ -13,17 +13,19 @@
 
 namespace regroup::cuda {
 
-template <int Threads, block Block>
+/// `Held`: how many elements a thread holds at most.
+template <int Threads, block Block, int Held = static_cast<int>(tile_elements / lanes)>
 class team {
  public:
   static_assert(Threads == block_threads || (Threads <= warp_threads && std::has_single_bit(unsigned{Threads})));
   static constexpr int threads = Threads;
   /// Threads of one warp among them: how far shuffles reach.
   static constexpr int width = std::min(Threads, warp_threads);
-  /// Elements that a thread holds at most, and the contract's piece.
+  /// Elements of the contract's piece.
   static constexpr int steps = static_cast<int>(tile_elements / lanes);
+  static constexpr int held = Held;
   /// Lanes of a tile in one thread: thread j has lanes j, j + Threads, ...
-  static constexpr int own_lanes = std::min(steps, block_threads / Threads);
+  static constexpr int own_lanes = std::min(held, block_threads / Threads);
 
   constexpr explicit team(Block& b) : block_(b) {}
 
@@ -251,5 +253,25 @@ class team {
   int told_ = 0;
   bool is_unsettled_ = false;
 };
+
+/// body(team, row): the rows of a batch over the grid, a team of `Threads` each, which hold so many elements a thread.
+template <int Threads, int Held = static_cast<int>(tile_elements / lanes), block Block, class Batch, class Body>
+constexpr void each_row(Block& b, const Batch& rows, const Body& body) {
+  constexpr int teams = block_threads / Threads;
+  team<Threads, Block, Held> of(b);
+  for (index row = b.block() * teams + b.thread() / Threads; row < rows.size(); row += b.blocks() * teams) {
+    body(of, row);
+  }
+}
+/// body(team, slot, row, position): the nodes of a batch over the grid, a block each.
+template <block Block, class Batch, class Body>
+constexpr void each_node(Block& b, const Batch& rows, index reach, const Body& body) {
+  team<block_threads, Block> of(b);
+  const index slots = rows.slots(reach);
+  for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+    const auto [row, position] = rows.locate(slot, reach);
+    body(of, slot, row, position);
+  }
+}
 
 }  // namespace regroup::cuda

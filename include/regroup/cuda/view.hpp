@@ -42,6 +42,11 @@ class device_view {
   [[nodiscard]] const shape& strides() const noexcept { return view_.strides(); }
   [[nodiscard]] index size() const noexcept { return view_.size(); }
 
+  /// The same elements with one axis, -1 the last, moved behind the others; throws shape_error where there is none such.
+  [[nodiscard]] device_view axis_last(int axis) const {
+    const auto turned = axes_last(view_, {axis});
+    return {turned.data(), turned.extents(), turned.strides()};
+  }
   /// The rows along the last axis. Their starts must be one stride apart: throws shape_error otherwise.
   template <class Projection = std::identity>
   [[nodiscard]] row_batch<T, Projection> rows(const Projection& projection = {}) const {
@@ -69,6 +74,17 @@ class device_view {
   template <class U>
   void require_apart_from(const device_view<U>& out, bool in_place_allowed) const {
     require_apart(view_, view<U>(out.data(), out.extents(), out.strides()), in_place_allowed);
+  }
+  /// Throws unless an output has a place for each of `count` rows, at one stride, in memory of its own; returns the stride.
+  template <class Out>
+  index require_places(const device_view<Out>& out, index count) const {
+    static_assert(!std::is_const_v<Out>, "regroup: the output is written, so its elements cannot be const");
+    if (out.size() != count) {
+      throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
+                  to_string(out.extents()));
+    }
+    require_apart_from(out, false);
+    return out.one_row().stride;
   }
 
  private:

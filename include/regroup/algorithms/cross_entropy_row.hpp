@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the state of a row of logits and its target come to: the loss log s + (M - x_target), never logsumexp - x_target,
+// and the map that is the gradient. Level: row.
+#pragma once
+
+#include <concepts>
+#include <string>
+#include <type_traits>
+
+#include "regroup/algorithms/softmax_row.hpp"
+#include "regroup/view.hpp"
+
+namespace regroup {
+
+/// What becomes of the rows' losses: their mean or sum over the rows that are not ignored, or no sum at all (the call
+/// returns 0; take `.losses`).
+enum class loss_reduction { mean, sum, none };
+
+namespace cross_entropy_parts {
+
+/// A sentence for a row whose target is neither a class nor ignored.
+[[noreturn]] inline void throw_target(index row, index target, index classes, index ignore_index) {
+  throw_argument("row " + std::to_string(row) + " has target " + std::to_string(target) + "; with " +
+                 std::to_string(classes) + " classes a target is 0 to " + std::to_string(classes - 1) + ", or " +
+                 std::to_string(ignore_index) + " to be ignored");
+}
+
+/// Throws shape_error unless there is one target a row of the logits; a sentence for targets that are no integers.
+template <class Target>
+void require_targets(index rows, const shape& logits, index count, const shape& targets) {
+  static_assert(std::integral<Target> && !std::same_as<Target, bool>,
+                "regroup: cross_entropy's targets are integers");
+  if (count != rows) {
+    throw_shape("cross_entropy needs one target a row, " + std::to_string(rows) + " for logits of shape " +
+                to_string(logits) + "; the targets have shape " + to_string(targets));
+  }
+}
+
+/// (softmax - onehot) share, throughout 0 for a row that is ignored (then `target` is -1).
+template <std::floating_point Real>
+struct gradient {
+  static constexpr bool reads_weight = true;
+  softmax_parts::probability<Real> p;
+  Real share;
+  index target;
+  Real at_target;
+  template <class X>
+  constexpr Real operator()(const X& x, Real weight) const {
+    return math::select(target < 0, Real{0}, p(x, weight) * share);
+  }
+  template <class Row>
+  constexpr void finish(const Row& y) const {
+    if (target >= 0) y[target] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
+  }
+};
+
+template <std::floating_point Real>
+struct outcome {
+  Real loss;
+  gradient<Real> map;
+};
+
+/// Of a row whose target is `target`, x_target = `at_target`; throughout 0 where the target is -1, ignored. `share`: what
+/// a row has of the result, 1 of a sum.
+template <std::floating_point Real>
+constexpr outcome<Real> outcome_of(typename log_sum_exp<Real>::state row, index target, Real at_target, Real share) {
+  const softmax_parts::probability<Real> p({Real{1}}, row);
+  if (target < 0) return {Real{0}, {p, Real{0}, -1, Real{0}}};
+  const Real loss = softmax_parts::unless_infinite(row.m, math::log(row.s) + (row.m - at_target));
+  const Real wrong = math::fma(math::decay(at_target - row.m), p.reciprocal, Real{-1});
+  return {loss, {p, share, target, wrong * share}};
+}
+
+}  // namespace cross_entropy_parts
+}  // namespace regroup

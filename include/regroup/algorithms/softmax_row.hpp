@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// One row of softmax, whoever reads it: the sweeps that fold it to (M, s), as folds of any machine, and the maps of its
+// elements through that state. Level: element and row.
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "regroup/error.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+
+namespace regroup {
+
+/// The longest row whose maximum is found before anything is summed. A row of one more element is swept once as
+/// log_sum_exp, tile by tile. Part of the bits.
+inline constexpr index longest_two_sweep_row = 65536;
+
+/// What `logsumexp` may be told.
+struct logsumexp_options {
+  double scale = 1;
+  int axis = -1;
+};
+
+namespace softmax_parts {
+
+/// x scale, rounded once. An fma, so that no compiler joins the product to the subtraction that follows.
+template <std::floating_point Real>
+struct scaled {
+  Real scale;
+  template <class X>
+  constexpr Real operator()(const X& x) const {
+    return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
+  }
+};
+/// decay(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
+template <std::floating_point Real>
+struct weight {
+  scaled<Real> seen;
+  Real m;
+  template <class X>
+  constexpr Real operator()(const X& x) const {
+    return math::decay(seen(x) - m);
+  }
+};
+
+/// A monoid over map(x), so that a fold reads x and nothing is stored in between.
+template <class M, class Map>
+struct over {
+  static constexpr bool is_commutative = regroup::is_commutative<M>;
+  M m;
+  Map map;
+  constexpr state_of<M> identity() const { return m.identity(); }
+  template <class X>
+  constexpr state_of<M> lift(const X& x) const {
+    return regroup::lift(m, map(x));
+  }
+  constexpr state_of<M> operator()(const state_of<M>& a, const state_of<M>& b) const { return m(a, b); }
+  template <class Tile>
+  constexpr state_of<M> lift_tile(const Tile& tile) const {
+    return tile.fold(m, map);
+  }
+};
+template <class M, class Map>
+over(M, Map) -> over<M, Map>;
+
+/// (M, s) of a row of at most 65,536 elements; `fold(m)` is the row's fold by a monoid over its elements.
+template <std::floating_point Real, class Fold>
+constexpr typename log_sum_exp<Real>::state two_sweeps(scaled<Real> seen, const Fold& fold) {
+  Real m = detail::peak<Real>{}.lower(fold(over{detail::peak<Real>{}, seen}));
+  if (!math::is_finite(m)) m = fold(over{maximum<Real>{}, seen}) + Real{0};
+  return {m, plus<Real>{}.lower(fold(over{plus<Real>{}, weight<Real>{seen, m}}))};
+}
+/// And of any row: a longer one is one fold.
+template <std::floating_point Real, class Fold>
+constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> seen, const Fold& fold) {
+  return n > longest_two_sweep_row ? fold(over{log_sum_exp<Real>{}, seen}) : two_sweeps(seen, fold);
+}
+
+/// A sentence for elements that softmax does not take, and for outputs that would lose what it computed.
+template <class X>
+constexpr void require_softmax_element() {
+  static_assert(std::floating_point<widened<X>>,
+                "regroup: softmax, log_softmax, logsumexp and cross_entropy take float16, bfloat16, float or double");
+}
+template <class From, class To>
+constexpr void require_softmax_output() {
+  static_assert(std::same_as<To, From> || (std::floating_point<To> && sizeof(To) >= sizeof(widened<From>)),
+                "regroup: softmax writes its input's element type or a wider floating one");
+}
+
+/// The scale of the options; throws argument_error where it is not finite as a Real.
+template <std::floating_point Real>
+scaled<Real> scale_of(double s) {
+  if (!(std::abs(s) <= static_cast<double>(std::numeric_limits<Real>::max()))) {
+    throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
+  }
+  return {static_cast<Real>(s)};
+}
+
+template <std::floating_point Real>
+constexpr Real unless_infinite(Real m, Real value) {
+  return math::abs(m) <= std::numeric_limits<Real>::max() ? value : std::numeric_limits<Real>::quiet_NaN();
+}
+
+/// An element of softmax: exp(x - M) (1 / s), and NaN throughout a row whose M is infinite or NaN. One division a row:
+/// that the reciprocal is rounded first is part of the bits, and costs half a unit in the last place.
+template <std::floating_point Real>
+struct probability {
+  static constexpr bool reads_weight = true;  ///< of an element and its weight
+  Real reciprocal;
+  constexpr probability(scaled<Real>, typename log_sum_exp<Real>::state row)
+      : reciprocal(unless_infinite(row.m, Real{1} / row.s)) {}
+  template <class X>
+  constexpr Real operator()(const X&, Real weight) const {
+    return weight * reciprocal;
+  }
+};
+
+/// An element of log_softmax: (x - M) - log s, never x - logsumexp, which would lose |logsumexp| u.
+template <std::floating_point Real>
+struct log_probability {
+  static constexpr bool reads_weight = false;
+  scaled<Real> seen;
+  Real m;
+  Real log_s;
+  constexpr log_probability(scaled<Real> seen_as, typename log_sum_exp<Real>::state row)
+      : seen(seen_as), m(row.m), log_s(unless_infinite(row.m, math::log(row.s))) {}
+  template <class X>
+  constexpr Real operator()(const X& x, Real) const {
+    return (seen(x) - m) - log_s;
+  }
+};
+
+}  // namespace softmax_parts
+}  // namespace regroup

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// cross_entropy on a GPU, with the bits of the CPU's (algorithms/cross_entropy.hpp): the targets are checked in a fold of
+// their own, rows become losses and gradients as rows of softmax do (cuda/softmax.cuh), and the losses are summed in double
+// in the contract's order. Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
+#pragma once
+
+#include "regroup/cuda/softmax.cuh"
+
+namespace regroup {
+
+namespace cuda {
+
+template <class T>
+T read_back(const device& on, const T* from) {
+  T value;
+  check(cudaMemcpyAsync(&value, from, sizeof(T), cudaMemcpyDeviceToHost, on.stream()), "copying a result");
+  on.synchronize();
+  return value;
+}
+
+}  // namespace cuda
+
+/// cross_entropy (algorithms/cross_entropy.hpp) of rows of logits that are one stride apart against one target a row, at one
+/// stride: returns the mean or sum of the losses, in float (double for double), 0 where no sum is wanted. `.gradient` may
+/// be exactly the logits. Waits twice: a target out of range is an argument_error that names its row, and nothing is
+/// written then. Throws as the host's, and device_error.
+template <class X, class Target>
+cuda::real_of<X> cross_entropy(const cuda::device& on, const cuda::device_view<X>& logits,
+                               const cuda::device_view<Target>& targets, const cuda::entropy_options<X>& options = {}) {
+  using real = cuda::real_of<X>;
+  const cuda::entropy_work<X, Target> work(logits, targets, options);
+  const cuda::device_buffer own(work.bytes(on) + 16, on.stream());
+  const cuda::workspace w{static_cast<char*>(own.data()) + 16, work.bytes(on)};
+  work.check(on, w);
+  const auto said = cuda::read_back(on, static_cast<const cuda::check_targets::state*>(w.data));
+  if (said.first_wrong >= 0) {
+    work.refuse(said.first_wrong, static_cast<index>(cuda::read_back(on, work.target_at(said.first_wrong))));
+  }
+  auto* const loss = static_cast<real*>(own.data());
+  work.run(on, loss, w);
+  if (options.reduction != loss_reduction::none) return cuda::read_back(on, loss);
+  on.synchronize();
+  return real{0};
+}
+
+/// The bytes of workspace that `cross_entropy_into` needs with these options.
+template <class X, class Target>
+std::size_t cross_entropy_workspace(const cuda::device& on, const cuda::device_view<X>& logits,
+                                    const cuda::device_view<Target>& targets,
+                                    const cuda::entropy_options<X>& options = {}) {
+  return cuda::entropy_work<X, Target>(logits, targets, options).bytes(on);
+}
+/// The same into one place on the device, left alone where no sum is wanted, in the stream's order. Nobody can throw for a
+/// target out of range there: its row's loss and gradient are NaN, and so is the result.
+template <class X, class Target, class Out>
+void cross_entropy_into(const cuda::device& on, const cuda::device_view<X>& logits,
+                        const cuda::device_view<Target>& targets, const cuda::device_view<Out>& out,
+                        const cuda::workspace& w, const cuda::entropy_options<X>& options = {}) {
+  const cuda::entropy_work<X, Target> work(logits, targets, options);
+  logits.require_places(out, 1);
+  targets.require_apart_from(out, false);
+  work.check(on, w);
+  work.run(on, out.data(), w);
+}
+
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void cross_entropy(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+
+}  // namespace regroup

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one
+// thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
+// y = map(x, weight of x), unless `out` is null. A row of at most a tile stays in its team's registers: one read and one
+// write of memory. y may be exactly x: nobody writes before the row has been folded and the map told.
+// Level: lane to device.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <type_traits>
+
+#include "regroup/algorithms/softmax_row.hpp"
+#include "regroup/cuda/fold_kernel.hpp"
+
+namespace regroup::cuda {
+
+using softmax_parts::over;
+using softmax_parts::scaled;
+using softmax_parts::weight;
+
+/// What is known of a row once it has been folded; trivially copyable, so that one thread can tell the others.
+template <std::floating_point Real, class Map>
+struct row_map {
+  weight<Real> weigh;
+  Map map;
+};
+template <class Look, std::floating_point Real>
+using map_of = row_map<Real, std::invoke_result_t<const Look&, index, typename log_sum_exp<Real>::state>>;
+
+/// The fold of a row by a monoid that gives the same bits in any order and with elements repeated; for all of the team.
+/// So many loads are in flight.
+template <int Loads, class M, class Team, class Source>
+constexpr state_of<M> extreme_of(const M& m, Team& of, const Source& x) {
+  constexpr index step = Team::threads;
+  const index n = x.size();
+  slots<state_of<M>, Team::own_lanes> lane;  // one of them: a thread's own
+  lane[0].value = m.identity();
+  for (index i = of.rank(); i < n; i += Loads * step) {
+    slots<element_of<Source>, Loads> e;
+    unrolled<Loads>([&](int k) { e[k].value = x[smaller(i + k * step, n - 1)]; });
+    unrolled<Loads>([&](int k) { lane[0].value = m(lane[0].value, regroup::lift(m, e[k].value)); });
+  }
+  return of.broadcast(of.halve(m, lane, static_cast<int>(smaller(n, step))));
+}
+
+/// One tile at most of a row, in registers, as two_sweeps folds it. Where the map wants the weights, they take the
+/// elements' place when they are summed, so each exponential is computed once.
+template <bool KeepsWeights, std::floating_point Real, class Held, class Source>
+struct held_row {
+  Held& held;
+  const Source& x;
+
+  template <class M, class Map>
+  constexpr state_of<M> operator()(const over<M, Map>& m) const {
+    return team_tile(held, m.map).fold(m.m);
+  }
+  constexpr Real operator()(const over<maximum<Real>, scaled<Real>>& m) const {  // rare: read again
+    return extreme_of<1>(m.m, held.of(), project(x, m.map));
+  }
+  constexpr Real operator()(const over<plus<Real>, weight<Real>>& m) const
+    requires KeepsWeights
+  {
+    held.replace(m.map);
+    const std::identity as_it_is;
+    return team_tile(held, as_it_is).fold(m.m);
+  }
+};
+/// A row of up to 32 tiles, read once a fold.
+template <std::floating_point Real, class Team, class Source>
+struct row_of_tiles {
+  Team& of;
+  const Source& x;
+
+  template <class M>
+  constexpr Real operator()(const over<M, scaled<Real>>& m) const {  // peak and maximum
+    return extreme_of<16>(m.m, of, project(x, m.map));
+  }
+  constexpr Real operator()(const over<plus<Real>, weight<Real>>& m) const {
+    return of.broadcast(range_of(m.m, of, project(x, m.map), 0, x.size()));
+  }
+};
+
+/// y[first + i] = value(k) for this thread's elements, i its k-th; then the map's own word for single places.
+template <class Held, class Y, class Map, class Value>
+constexpr void write_tile(const Held& held, const Y& y, index first, const Map& map, const Value& value) {
+  using place = element_of<Y>;
+  using team = std::remove_cvref_t<decltype(held.of())>;
+  const index own = first + held.of().rank();
+  if (auto* const side_by_side = y.contiguous(); side_by_side != nullptr) {  // then addresses are a constant apart
+    held.each([&](int k) { side_by_side[own + team::threads * k] = static_cast<place>(value(k)); });
+  } else {
+    held.each([&](int k) { y[own + team::threads * k] = static_cast<place>(value(k)); });
+  }
+  if constexpr (requires { map.finish(y); }) {  // by whoever wrote that place
+    const index i = map.target - first;
+    if (i >= 0 && i < held.size() && i % team::threads == held.of().rank()) map.finish(y);
+  }
+}
+
+/// A tile of a row that is read once more.
+template <std::floating_point Real, class Map, class Team, class X, class Y>
+constexpr void map_tile(Team& of, const row_map<Real, Map>& told, const X& x, const Y& y, index first) {
+  const held_tile held(of, x, first, static_cast<int>(smaller(x.size() - first, tile_elements)));
+  write_tile(held, y, first, told.map, [&](int k) {
+    const Real e = held.held(k);
+    return told.map(e, told.weigh(e));
+  });
+}
+
+/// f(), by the team's first thread, for all of it.
+template <class Team, class F>
+constexpr auto told_by_first(Team& of, const F& f) {
+  slot<std::invoke_result_t<const F&>> x;
+  if (of.rank() == 0) x.value = f();
+  return of.broadcast(x).value;
+}
+
+/// Registers that hold a tile, at most.
+template <std::floating_point Real>
+inline constexpr int row_blocks = resident_blocks_for(32 * sizeof(Real), sizeof(typename log_sum_exp<Real>::state));
+
+/// Elements a thread holds of a row at most: four threads have 8 each, a warp reading neighbours of one row together.
+template <int Threads>
+inline constexpr int held_by = Threads == 4 ? 8 : static_cast<int>(tile_elements / lanes);
+
+/// Rows of at most `Threads` times as many: a team each, in registers.
+template <int Threads, std::floating_point Real, class In, class Out, class Look>
+struct map_held_rows {
+  static constexpr int resident_blocks = row_blocks<Real>;
+  In rows;
+  Out out;
+  scaled<Real> seen;
+  Look look;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    each_row<Threads, held_by<Threads>>(b, rows, [&](auto& of, index row) {
+      const auto x = rows[row];
+      using source = std::remove_const_t<decltype(x)>;
+      using tile = held_tile<std::remove_reference_t<decltype(of)>, source>;
+      tile held(of, x, 0, static_cast<int>(x.size()));
+      using map = decltype(map_of<Look, Real>::map);
+      const auto state = softmax_parts::two_sweeps(seen, held_row<map::reads_weight, Real, tile, source>{held, x});
+      const map told = told_by_first(of, [&] { return look(row, state); });
+      if (out.first == nullptr) return;
+      write_tile(held, out[row], 0, told, [&](int k) { return told(held.held(k), held.held(k)); });
+    });
+  }
+};
+
+/// Rows of up to 32 tiles, a block each: read for the maximum, for the sum, and to be mapped.
+template <std::floating_point Real, class In, class Out, class Look>
+struct map_rows_of_tiles {
+  static constexpr int resident_blocks = row_blocks<Real>;
+  In rows;
+  Out out;
+  scaled<Real> seen;
+  Look look;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    each_row<block_threads>(b, rows, [&](auto& of, index row) {
+      const auto x = rows[row];
+      using team = std::remove_reference_t<decltype(of)>;
+      using source = std::remove_const_t<decltype(x)>;
+      const auto state = softmax_parts::two_sweeps(seen, row_of_tiles<Real, team, source>{of, x});
+      const map_of<Look, Real> told = told_by_first(of, [&] {
+        return map_of<Look, Real>{{seen, state.m}, look(row, state)};
+      });
+      if (out.first == nullptr) return;
+      for (index first = 0; first < x.size(); first += tile_elements) map_tile(of, told, x, out[row], first);
+    });
+  }
+};
+
+/// Where the fold of a longer row ends: its map, for the kernel after it.
+template <std::floating_point Real, class Look>
+struct put_map {
+  scaled<Real> seen;
+  Look look;
+  map_of<Look, Real>* maps;
+  constexpr void operator()(index row, const typename log_sum_exp<Real>::state& s) const {
+    maps[row] = {{seen, s.m}, look(row, s)};
+  }
+};
+/// Longer rows, folded before: a block each tile.
+template <std::floating_point Real, class In, class Out, class Look>
+struct map_split_rows {
+  static constexpr int resident_blocks = row_blocks<Real>;
+  In rows;
+  Out out;
+  const map_of<Look, Real>* maps;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    each_node(b, rows, tile_elements, [&](auto& of, index, index row, index position) {
+      map_tile(of, maps[row], rows[row], out[row], position * tile_elements);
+    });
+  }
+};
+
+}  // namespace regroup::cuda

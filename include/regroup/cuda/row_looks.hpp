@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of a row of softmax on a device once it has been folded: look(row, state) puts what is one a row where the
+// caller wants it, and returns the map of its elements. Level: row.
+#pragma once
+
+#include <concepts>
+#include <limits>
+#include <type_traits>
+
+#include "regroup/algorithms/cross_entropy_row.hpp"
+#include "regroup/cuda/batch.hpp"
+
+namespace regroup::cuda {
+
+template <std::floating_point Real>
+using row_state = typename log_sum_exp<Real>::state;
+
+/// One place a row, at one stride; none where `first` is null.
+template <class X>
+struct row_places {
+  X* first = nullptr;
+  index stride = 1;
+  template <class Real>
+  constexpr void put(index row, Real x) const {
+    if (first != nullptr) first[row * stride] = static_cast<X>(x);
+  }
+};
+
+/// softmax's row, log_softmax's, and with no output logsumexp's.
+template <template <class> class Map, std::floating_point Real, class Sum = Real>
+struct look_normalise {
+  softmax_parts::scaled<Real> seen;
+  row_places<Sum> logsumexp;
+  constexpr Map<Real> operator()(index row, row_state<Real> s) const {
+    logsumexp.put(row, log_sum_exp<Real>{}.lower(s));
+    return Map<Real>(seen, s);
+  }
+};
+
+/// What a fold of the targets says before anything is computed: how many are classes, and the first row, from 0, whose
+/// target is neither a class nor ignored.
+struct check_targets {
+  struct state {
+    index rows = 0;
+    index used = 0;
+    index first_wrong = -1;
+  };
+  static constexpr bool is_exact = true;
+  index classes;
+  index ignore_index;
+  constexpr state identity() const { return {}; }
+  template <std::integral Target>
+  constexpr state lift(Target target) const {
+    const auto t = static_cast<index>(target);
+    const bool is_used = t != ignore_index;
+    return {1, is_used ? 1 : 0, is_used && (t < 0 || t >= classes) ? 0 : -1};
+  }
+  constexpr state operator()(const state& a, const state& b) const {
+    const index wrong_in_b = b.first_wrong < 0 ? -1 : a.rows + b.first_wrong;
+    return {a.rows + b.rows, a.used + b.used, a.first_wrong < 0 ? wrong_in_b : a.first_wrong};
+  }
+};
+
+/// cross_entropy's row. A target that is neither a class nor ignored makes its row NaN.
+template <std::floating_point Real, class Logits, class Target>
+struct look_target {
+  Logits logits;
+  row_places<const Target> targets;
+  index ignore_index;
+  const check_targets::state* checked;  // null where a row's share is 1, as of a sum
+  double* summands;                     // one a row
+  row_places<Real> losses;
+
+  constexpr auto operator()(index row, row_state<Real> s) const {
+    const auto target = static_cast<index>(targets.first[row * targets.stride]);
+    const Real share = checked == nullptr ? Real{1} : Real{1} / static_cast<Real>(checked->used);
+    const auto found = outcome(row, s, target, share);
+    summands[row] = target == ignore_index ? plus<double>{}.identity() : static_cast<double>(found.loss);
+    losses.put(row, found.loss);
+    return found.map;
+  }
+
+ private:
+  constexpr auto outcome(index row, const row_state<Real>& s, index target, Real share) const {
+    using cross_entropy_parts::outcome_of;
+    if (target == ignore_index) return outcome_of<Real>(s, -1, Real{0}, share);
+    constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
+    if (target < 0 || target >= logits.length) return outcome_of<Real>({nan, nan}, 0, nan, share);
+    return outcome_of<Real>(s, target, softmax_parts::scaled<Real>{1}(logits[row][target]), share);
+  }
+};
+
+/// The sum of the losses, or their mean over `checked->used`; puts the loss of the batch.
+template <class Out>
+struct put_loss {
+  const check_targets::state* checked;  // null for a sum
+  Out* out;
+  template <class Sum>
+  constexpr void operator()(index, Sum sum) const {
+    const double total = plus<double>{}.lower(sum);
+    *out = static_cast<Out>(checked == nullptr ? total : total / static_cast<double>(checked->used));
+  }
+};
+
+}  // namespace regroup::cuda

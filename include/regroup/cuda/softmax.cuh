@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax, log_softmax and logsumexp on a GPU, with the bits of the CPU's (algorithms/softmax.hpp): a row up to 4096
+// elements is held by 4, 32 or 128 threads, one read and one write of memory; up to 65,536 a block has it, in tiles, three
+// reads, of which a cache may serve two; a longer one is folded by many blocks, and read once more. Which it is depends on
+// the row's length alone. Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
+#pragma once
+
+#include "regroup/cuda/device.cuh"
+#include "regroup/cuda/row_verbs.hpp"
+
+namespace regroup {
+
+namespace cuda {
+
+/// In a workspace of its own, to the end.
+template <class Work>
+void run_rows(const device& on, const Work& work) {
+  with_workspace(on, work.bytes(), [&](const workspace& w) { work.run(on, w); });
+}
+
+}  // namespace cuda
+
+/// softmax (algorithms/softmax.hpp) along one axis of a view whose rows are one stride apart; y has x's shape, its element
+/// type or a wider floating one, and may be exactly x. Returns when it is done. Throws as the host's, and device_error.
+template <class X, class Y>
+void softmax(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+             const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::run_rows(on, cuda::normalise<softmax_parts::probability>(x, y, options, "softmax"));
+}
+template <class X, class Y>
+void log_softmax(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                 const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::run_rows(on, cuda::normalise<softmax_parts::log_probability>(x, y, options, "log_softmax"));
+}
+/// log(sum exp x) of each row, in C order of the other axes.
+template <class X, class Out>
+void logsumexp(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Out>& out,
+               const logsumexp_options& options = {}) {
+  cuda::run_rows(on, cuda::log_sums(x, out, options));
+}
+
+/// The bytes of workspace that any of the three needs for x along an axis: none for rows up to 65,536 elements.
+template <class X>
+std::size_t softmax_workspace(const cuda::device&, const cuda::device_view<X>& x, int axis = -1) {
+  using real = cuda::real_of<X>;
+  using look = cuda::look_normalise<softmax_parts::log_probability, real>;  // whose map is the larger
+  const auto rows = cuda::rows_along(x, axis, "softmax");
+  return cuda::workspace_of<real, look>(cuda::plan_rows(rows.length), rows).bytes;
+}
+/// The same in a workspace of the caller's, in the stream's order.
+template <class X, class Y>
+void softmax_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                  const cuda::workspace& w, const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::normalise<softmax_parts::probability>(x, y, options, "softmax").run(on, w);
+}
+template <class X, class Y>
+void log_softmax_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                      const cuda::workspace& w, const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::normalise<softmax_parts::log_probability>(x, y, options, "log_softmax").run(on, w);
+}
+template <class X, class Out>
+void logsumexp_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Out>& out,
+                    const cuda::workspace& w, const logsumexp_options& options = {}) {
+  cuda::log_sums(x, out, options).run(on, w);
+}
+
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void softmax(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void log_softmax(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void logsumexp(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+
+}  // namespace regroup
