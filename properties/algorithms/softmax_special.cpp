@@ -115,7 +115,10 @@ TEST(softmax_special, empty) {
   std::vector<double> three(3);
   regroup::logsumexp(regroup::par, regroup::view<double>(nullptr, {3, 0}), three);
   EXPECT_EQ(three, std::vector<double>(3, -std::numeric_limits<double>::infinity()));
-  regroup::softmax(regroup::par, regroup::view<double>(nullptr, {3, 0}), regroup::view<double>(nullptr, {3, 0}));
+  for (const regroup::index rows : {regroup::index{3}, regroup::index{1} << 60}) {  // at once, however many
+    const regroup::view<double> nothing(nullptr, {rows, 0});
+    regroup::softmax(regroup::par, nothing, nothing);
+  }
   regroup::softmax(regroup::par, regroup::view<double>(nullptr, {0, 3}), regroup::view<double>(nullptr, {0, 3}));
 }
 
