@@ -116,8 +116,8 @@ TEST(softmax_special, empty) {
   regroup::logsumexp(regroup::par, regroup::view<double>(nullptr, {3, 0}), three);
   EXPECT_EQ(three, std::vector<double>(3, -std::numeric_limits<double>::infinity()));
   for (const regroup::index rows : {regroup::index{3}, regroup::index{1} << 60}) {  // at once, however many
-    const regroup::view<double> nothing(nullptr, {rows, 0});
-    regroup::softmax(regroup::par, nothing, nothing);
+    const regroup::view<double> none(nullptr, {rows, 0});
+    regroup::softmax(regroup::par, none, none);
   }
   regroup::softmax(regroup::par, regroup::view<double>(nullptr, {0, 3}), regroup::view<double>(nullptr, {0, 3}));
 }
