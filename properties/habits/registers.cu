@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels whose registers are counted (registers.py): each fold and scan for a plain sum, softmax's state, its 16-bit
-// inputs, a state that does not commute, and a wide state over doubles.
-#include "regroup/cuda/device.cuh"
+// inputs, a state that does not commute, and a wide state over doubles; attention in each of its shapes.
+#include "regroup/cuda/attention.cuh"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
@@ -26,6 +26,12 @@ void scans(const cuda::device& on, const M& m, const rows<X>& batch) {
   on.scan<regroup::scan_kind::inclusive>(batch, answers{}, m, {});
 }
 
+template <class T, class Mask>
+void attends(const cuda::device& on, const Mask& mask) {
+  const cuda::device_view<T> x(nullptr, {0, 1, 64});
+  attention(on, x, cuda::dense(x, x), x, cuda::attention_options{.mask = mask});
+}
+
 }  // namespace
 
 void instantiate(const cuda::device& on) {
@@ -37,4 +43,5 @@ void instantiate(const cuda::device& on) {
   folds(on, regroup::moments<double>{}, rows<double>{});
   scans(on, regroup::log_sum_exp<float>{}, rows<float>{});
   scans(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
+  attends<regroup::bfloat16>(on, regroup::softcap{} & regroup::causal{});
 }

@@ -17,6 +17,8 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_nodes": (56, 8_000),
     "scan_tiles": (168, 28_000),
     "scan_first_places": (56, 0),
+    "attend_leaves": (168, 38_000),
+    "merge_leaves": (56, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
 nvcc, *flags = sys.argv[1:]
@@ -33,7 +35,7 @@ def run(*arguments):
 def short(name):
     """`fold_ranges<plus<float>, row_batch<float const>, ...>` of a demangled `void run_kernel<...>(...)`."""
     name = name[:name.rfind(">(")]  # what is left of the parameters
-    name = re.sub(r"regroup::|cuda::|std::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
+    name = re.sub(r"regroup::|cuda::|mask_rules::|std::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
     return name.removeprefix("void run_kernel<").strip()
 
 

@@ -74,6 +74,7 @@ class device {
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, current), "asking for multiprocessors");
   }
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+  [[nodiscard]] int processors() const noexcept { return processors_; }
   void synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the stream"); }
 
   /// The same verbs in the order that CUB is fastest in: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
