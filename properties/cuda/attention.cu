@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention on cuda::device has the bits of attention on seq: prefill and decode, grouped queries, several leaves, several
-// rules at once, any head size, pages and lengths, with a workspace of the device's and of the caller's. Without a GPU the
-// error that needs none is tested.
+// rules at once, any head size, pages and lengths, with a workspace of the device's and of the caller's; on tensor cores it
+// is within the bound. Without a GPU the error that needs none is tested.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <random>
 #include <vector>
@@ -86,6 +87,43 @@ void pages(const cuda::device& on) {
   r.expect(q, regroup::paged(k.host(), v.host(), view<const int>(table.data(), {batches, most}), lengths), "decode from pages");
 }
 
+/// Tensor cores: bfloat16 within the bound of rounded weights, twice, and a head alone with the bits it has in the batch.
+void tensor_cores(const cuda::device& on) {
+  using regroup::bfloat16;
+  constexpr index heads = 3, n = 1500, d = 128;
+  const auto numbers = [](std::uint64_t seed) {
+    std::vector<bfloat16> xs;
+    for (const float x : order::numbers<float>(order::kind::plain, heads * n * d, seed)) xs.push_back(bfloat16(x));
+    return xs;
+  };
+  const auto q = numbers(1), k = numbers(2), v = numbers(3);
+  const gpu::array<bfloat16> q_there(q), k_there(k), v_there(v);
+  std::vector<float> expected(heads * n * d);
+  const gpu::array<float> all(expected), alone(std::vector<float>(n * d));
+  const auto from = [](const auto& x, index first, index count) {
+    return cuda::device_view<const bfloat16>(x.data() + first * n * d, {count, n, d});
+  };
+  const auto run = [&](index first, index count, const gpu::array<float>& to) {
+    attention(on.with(cuda::tensor_cores), from(q_there, first, count),
+              cuda::dense(from(k_there, first, count), from(v_there, first, count)),
+              cuda::device_view<float>(to.data(), {count, n, d}), cuda::attention_options{.mask = regroup::causal{}});
+  };
+  run(0, heads, all);
+  run(1, 1, alone);
+  const shape e{heads, n, d};
+  regroup::attention(regroup::seq, view<const bfloat16>(q.data(), e),
+                     regroup::dense(view<const bfloat16>(k.data(), e), view<const bfloat16>(v.data(), e)),
+                     view<float>(expected.data(), e), {.mask = regroup::causal{}});
+  float most = 0;
+  for (const bfloat16 x : v) most = std::max(most, std::abs(static_cast<float>(x)));
+  const auto got = all.values();
+  bool is_near = true;
+  for (std::size_t i = 0; i < got.size(); ++i) is_near = is_near && std::abs(got[i] - expected[i]) <= 0x1p-6f * most;
+  gpu::expect(is_near, "tensor cores, within the bound", heads);
+  const std::vector<float> second(got.begin() + n * d, got.begin() + 2 * n * d);
+  gpu::expect(digest_of(second) == digest_of(alone.values()), "tensor cores, a head alone", 1);
+}
+
 }  // namespace
 
 int main() {
@@ -107,5 +145,6 @@ int main() {
       dense_keys(on, 1, 6, 2, 3, 700, 33, 300, kind);
     }
     pages(on);
+    tensor_cores(on);
   });
 }

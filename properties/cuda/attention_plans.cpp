@@ -41,9 +41,9 @@ TEST(attention_plans, cover_every_row_and_column_once) {
   for (const auto& [batches, key_heads, group, queries, dv] :
        {std::tuple{1, 1, 1, 1, 1}, {2, 3, 4, 5, 128}, {1, 2, 1, 33, 129}, {3, 1, 8, 1, 64}, {1, 1, 1, 300, 65}, {2, 2, 2, 9, 0}}) {
     const auto call = call_of(batches, key_heads, group, queries, 10, dv);
-    for (const int warp_rows : {2, 8}) {
-      for (const int columns : {2, 4}) {
-        cuda::with_shape({warp_rows, columns}, [&]<class Shape>(Shape) {
+    for (const int rows : {8, 32}) {
+      for (const int columns : {64, 128}) {
+        cuda::plain_arithmetic::with_shape({rows, columns}, [&]<class Shape>(Shape) {
           std::set<std::tuple<index, index, index, int>> seen;
           const index units = batches * key_heads * cuda::units_of_head<Shape>(call);
           for (index unit = 0; unit < units; ++unit) {
@@ -67,7 +67,7 @@ TEST(attention_plans, bound_their_workspace_by_waves) {
       for (const int dv : {1, 64, 128, 256}) {
         for (const int processors : {0, 1, 132}) {
           const auto plan = cuda::plan_attention(call_of(2, 4, 1, rows, 5, dv), leaves, processors);
-          cuda::with_shape(plan, [&]<class Shape>(Shape) {
+          cuda::plain_arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
             const auto unit = static_cast<std::size_t>(leaves * Shape::shards) * sizeof(typename Shape::state);
             EXPECT_EQ(plan.bytes, leaves == 1 || rows == 0 ? 0 : static_cast<std::size_t>(plan.wave) * unit);
             EXPECT_LE(plan.bytes, std::max(cuda::most_waiting_bytes, unit));

@@ -11,6 +11,7 @@
 #include "../order/cases.hpp"
 #include "emulator.hpp"
 #include "regroup/cuda/attention_masks.hpp"
+#include "regroup/cuda/attention_mma.hpp"
 #include "regroup/cuda/attention_plan.hpp"
 
 namespace emulated {
@@ -58,12 +59,12 @@ regroup::cuda::device_view<const T> on_device(const std::vector<T>& x) {
 /// Launches with exactly the workspace that the plan asks for, holding NaNs.
 template <class T, class Out>
 using any_work = regroup::cuda::attention_work<T, any_rule, Out>;
-template <class T, class Out>
+template <class Arithmetic = regroup::cuda::plain_arithmetic, class T, class Out>
 void attend(machine& on, const any_work<T, Out>& work, const regroup::cuda::attention_plan& plan,
             index most_blocks = index{1} << 20);
 
 /// A call by emulated kernels, for a device of so many processors.
-template <class T, class Out = T, class Mask = regroup::no_mask>
+template <class T, class Out = T, class Mask = regroup::no_mask, class Arithmetic = regroup::cuda::plain_arithmetic>
 cases::answer<T, Out> attend(machine& on, const regroup::view<const T>& q, const regroup::cuda::attention_keys<T>& keys,
                              regroup::cuda::attention_options<Mask> options = {}, int processors = 1,
                              index most_blocks = index{1} << 20) {
@@ -77,7 +78,7 @@ cases::answer<T, Out> attend(machine& on, const regroup::view<const T>& q, const
                                               options);
   const any_rule::of<std::remove_const_t<decltype(own.rule)>> rule(own.rule);
   const any_work<T, Out> work{own.call, any_rule{&rule}, own.put, own.leaves};
-  attend(on, work, cuda::plan_attention(work.call, work.leaves, processors), most_blocks);
+  attend<Arithmetic>(on, work, cuda::plan_attention<Arithmetic>(work.call, work.leaves, processors), most_blocks);
   return result;
 }
 

@@ -26,8 +26,8 @@ void scans(const cuda::device& on, const M& m, const rows<X>& batch) {
   on.scan<regroup::scan_kind::inclusive>(batch, answers{}, m, {});
 }
 
-template <class T, class Mask>
-void attends(const cuda::device& on, const Mask& mask) {
+template <class T, class Device, class Mask>
+void attends(const Device& on, const Mask& mask) {
   const cuda::device_view<T> x(nullptr, {0, 1, 64});
   attention(on, x, cuda::dense(x, x), x, cuda::attention_options{.mask = mask});
 }
@@ -44,4 +44,5 @@ void instantiate(const cuda::device& on) {
   scans(on, regroup::log_sum_exp<float>{}, rows<float>{});
   scans(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
   attends<regroup::bfloat16>(on, regroup::softcap{} & regroup::causal{});
+  attends<regroup::bfloat16>(on.with(cuda::tensor_cores), regroup::causal{});
 }

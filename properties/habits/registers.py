@@ -19,6 +19,8 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_first_places": (56, 0),
     "attend_leaves": (168, 38_000),
     "merge_leaves": (56, 0),
+    "attend_leaves on tensor cores": (176, 23_000),
+    "merge_leaves on tensor cores": (104, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
 nvcc, *flags = sys.argv[1:]
@@ -50,7 +52,7 @@ with tempfile.TemporaryDirectory() as folder:
                 r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
             registers = int(re.search(r"Used (\d+) registers", block)[1])
             shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
-            most, most_shared = BUDGETS[name.split("<")[0]]
+            most, most_shared = BUDGETS[name.split("<")[0] + (" on tensor cores" if "mma_" in name else "")]
             count += 1
             print(f"sm_{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
             if stack or stores or loads:

@@ -78,15 +78,41 @@ struct attention_call {
   }
 };
 
-/// The threads of a block: each of its four warps has `Rows` rows, and each lane `Columns` of their columns, 32 apart.
+/// The threads of a block on plain arithmetic: each of its four warps has `Rows` rows, and each lane `Columns` of their
+/// columns, 32 apart.
 template <int Rows, int Columns>
 struct attention_shape {
-  static constexpr int warp_rows = Rows;
+  static constexpr int thread_rows = Rows;                               ///< states of a thread
   static constexpr int rows = Rows * block_threads / warp_threads;
-  static constexpr int columns = Columns * warp_threads;
-  static constexpr int shards = Rows * block_threads;  ///< states that a block holds
+  static constexpr int row_lanes = warp_threads;                         ///< threads that share a row
+  static constexpr int columns = Columns * row_lanes;
+  static constexpr int shards = rows * row_lanes;                        ///< states of a block
   using monoid = softmax_mean<float, fixed_vector<float, Columns>>;
   using state = state_of<monoid>;
+
+  static constexpr int row_of(int thread, int r) { return thread / warp_threads * Rows + r; }
+  static constexpr int lane_of(int thread) { return thread % warp_threads; }
+  static constexpr int column_of(int lane, int c) { return c * row_lanes + lane; }
+};
+
+/// Buffers in shared memory that take turns: who writes one again has passed a barrier that all reached after reading it.
+struct attention_turns {
+  int rows = 0, places = 0, panels = 0;
+};
+/// A row's query, and which keys of a leaf it sees.
+struct row_sight {
+  int head, query, first, last;
+};
+/// The keys [first, first + keys) of the leaf that begins at `leaf_first`: what each row of the block sees, where each key
+/// stands, and whether some row of this warp sees any.
+template <class Sights, class Places>
+struct tile_of_keys {
+  const attention_place& at;
+  const Sights& sights;
+  const Places& places;
+  index leaf_first;
+  int first, keys;
+  bool looks;
 };
 
 /// The units of a call: its columns, a block's at a time, of its rows, a block's at a time, of each key head and batch.

@@ -12,6 +12,7 @@
 
 #include "regroup/algorithms/attention.hpp"
 #include "regroup/cuda/attention_kernel.hpp"
+#include "regroup/cuda/attention_tile.hpp"
 #include "regroup/cuda/view.hpp"
 
 namespace regroup::cuda {
@@ -93,18 +94,17 @@ struct put_attention {
   const float* sinks;
   index sinks_stride;
 
-  template <class State>
-  constexpr void operator()(const attention_place& at, int row, int lane, State s) const {
-    constexpr int columns = sizeof(s.o) / sizeof(float);
-    const softmax_mean<float, fixed_vector<float, columns>> m;
+  template <class Shape>
+  constexpr void operator()(Shape, const attention_place& at, int row, int lane, typename Shape::state s) const {
+    const typename Shape::monoid m;
     const index head = call.head_of(at, row), query = call.query_of(at, row);
     if (sinks != nullptr && sinks[head * sinks_stride] != -math::detail::infinity<float>) {
       s = m(s, {sinks[head * sinks_stride], 1, m.identity().o});
     }
     const auto plain = [](float x) { return x == x ? x : math::detail::not_a_number<float>; };
     const auto o = m.lower(s);
-    unrolled<columns>([&](int c) {
-      const int column = at.first_column + c * warp_threads + lane;
+    unrolled<Shape::columns / Shape::row_lanes>([&](int c) {
+      const int column = at.first_column + Shape::column_of(lane, c);
       if (column < call.dv) {
         out.row(at.batch, head, query)[column * out.strides[3]] = static_cast<Out>(plain(o.values[c]));
       }
@@ -216,38 +216,46 @@ auto attention_work_of(const device_view<const T>& q, const attention_keys<T>& k
 
 /// How a call is shared out. `wave` units are folded at a time, each leaf by a block of its own, and then merged.
 struct attention_plan {
-  int warp_rows = 0, columns = 0;  ///< of the shape
+  int rows = 0, columns = 0;  ///< of a block
   index units = 0, wave = 0;
   std::size_t bytes = 0;  ///< of workspace
 };
 /// States that wait to be merged stay in the second-level cache.
 inline constexpr std::size_t most_waiting_bytes = std::size_t{32} << 20;
 
-/// run(Shape{}) for the shape of a plan: few queries, or 32 to a block with up to 64 columns, or more.
-template <class Run>
-void with_shape(const attention_plan& plan, const Run& run) {
-  if (plan.warp_rows == 2) return run(attention_shape<2, 4>{});
-  if (plan.columns == 2) return run(attention_shape<8, 2>{});
-  run(attention_shape<8, 4>{});
-}
+/// The arithmetic of the contract, and its shapes: few queries, or 32 to a block with up to 64 columns, or more.
+struct plain_arithmetic {
+  template <class T, class Rule, class Shape>
+  using tile = plain_tile<T, Rule, Shape>;
+  /// run(Shape{}) for the shape of a plan.
+  template <class Run>
+  static void with_shape(const attention_plan& plan, const Run& run) {
+    if (plan.rows == 8) return run(attention_shape<2, 4>{});
+    if (plan.columns == 64) return run(attention_shape<8, 2>{});
+    run(attention_shape<8, 4>{});
+  }
+  static constexpr int few_rows = 8, many_rows = 32;
+};
 
-/// Blocks of 8 rows where those of 32 would be too few for the device, or too empty.
-template <class T>
+/// Blocks of few rows where those of many would be too few for the device, or too empty.
+template <class Arithmetic = plain_arithmetic, class T>
 attention_plan plan_attention(const attention_call<T>& call, index leaves, int processors) {
   attention_plan plan;
-  const index heads = call.batches * call.key_heads;
-  const auto units = [&]<class Shape>(Shape) { plan.units = heads * units_of_head<Shape>(call); };
-  plan.warp_rows = 8;
-  plan.columns = call.dv <= attention_shape<8, 2>::columns ? 2 : 4;
-  with_shape(plan, units);
-  if (call.rows() <= attention_shape<2, 4>::rows || plan.units * leaves < processors) {
-    plan.warp_rows = 2;
-    plan.columns = 4;
-    with_shape(plan, units);
+  const auto choose = [&](int rows, int columns) {
+    plan.rows = rows;
+    plan.columns = columns;
+    Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+      plan.units = call.batches * call.key_heads * units_of_head<Shape>(call);
+    });
+  };
+  choose(Arithmetic::many_rows, call.dv <= 64 ? 64 : 128);
+  if (Arithmetic::few_rows < Arithmetic::many_rows &&
+      (call.rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
+    choose(Arithmetic::few_rows, 128);
   }
   plan.wave = plan.units;
   if (leaves == 1 || plan.units == 0) return plan;
-  with_shape(plan, [&]<class Shape>(Shape) {
+  Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
     const std::size_t unit = static_cast<std::size_t>(leaves * Shape::shards) * sizeof(typename Shape::state);
     plan.wave = std::clamp<index>(static_cast<index>(most_waiting_bytes / unit), 1, plan.units);
     plan.bytes = static_cast<std::size_t>(plan.wave) * unit;
@@ -256,18 +264,19 @@ attention_plan plan_attention(const attention_call<T>& call, index leaves, int p
 }
 
 /// launch(kernel, blocks) for every kernel of a call, in order, with `plan.bytes` of workspace.
-template <class Launch, class T, class Rule, class Out>
+template <class Arithmetic = plain_arithmetic, class Launch, class T, class Rule, class Out>
 void launch_attention(const Launch& launch, const attention_plan& plan, const attention_work<T, Rule, Out>& work,
                       void* workspace) {
   using put = put_attention<T, Out>;
-  with_shape(plan, [&]<class Shape>(Shape) {
+  Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+    using tile = typename Arithmetic::template tile<T, Rule, Shape>;
     auto* const nodes = work.leaves == 1 ? nullptr : static_cast<typename Shape::state*>(workspace);
     for (index first = 0; first < plan.units; first += plan.wave) {
       const index count = std::min(plan.wave, plan.units - first);
-      launch(attend_leaves<T, Rule, Shape, put>{work.call, work.rule, first, count, work.leaves, {nodes, work.put}},
+      launch(attend_leaves<T, Rule, tile, put>{work.call, work.rule, first, count, work.leaves, {nodes, work.put}},
              count * work.leaves);
       if (nodes == nullptr) continue;
-      launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put}, count * Shape::warp_rows);
+      launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put}, count * Shape::shards / block_threads);
     }
   });
 }
