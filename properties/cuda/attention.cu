@@ -73,7 +73,8 @@ void dense_keys(const cuda::device& on, index batches, index heads, index key_he
 /// Decode from pages, in the stream's order.
 void pages(const cuda::device& on) {
   constexpr index batches = 3, heads = 8, key_heads = 2, size = 16, most = 150, d = 128;
-  const both q({batches, heads, 1, d}, 1), k({batches * most, key_heads, size, d}, 2), v({batches * most, key_heads, size, d}, 3);
+  const both q({batches, heads, 1, d}, 1), k({batches * most, key_heads, size, d}, 2),
+      v({batches * most, key_heads, size, d}, 3);
   std::vector<int> table(batches * most), lengths = {2400, 1025, 7};
   std::iota(table.begin(), table.end(), 0);
   std::shuffle(table.begin(), table.end(), std::mt19937(7));
@@ -84,7 +85,8 @@ void pages(const cuda::device& on) {
   const gpu::array<double> memory(std::vector<double>(bytes / sizeof(double) + 1));
   attention_into(on, q.device(), keys, r.to(), {memory.data(), bytes}, r.options());
   on.synchronize();
-  r.expect(q, regroup::paged(k.host(), v.host(), view<const int>(table.data(), {batches, most}), lengths), "decode from pages");
+  r.expect(q, regroup::paged(k.host(), v.host(), view<const int>(table.data(), {batches, most}), lengths),
+           "decode from pages");
 }
 
 /// Tensor cores: bfloat16 within the bound of rounded weights, twice, and a head alone with the bits it has in the batch.

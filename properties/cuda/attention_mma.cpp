@@ -53,7 +53,8 @@ TEST(attention_mma, within_the_bound) {
     index heads, key_heads, queries, keys, d, dv;
   };
   cases::worst_ratio worst;
-  for (const extents& e : {extents{1, 1, 1, 1, 1, 1}, {2, 1, 40, 130, 33, 20}, {1, 1, 5, 1100, 64, 65}, {1, 1, 3, 70, 130, 128}}) {
+  for (const extents& e :
+       {extents{1, 1, 1, 1, 1, 1}, {2, 1, 40, 130, 33, 20}, {1, 1, 5, 1100, 64, 65}, {1, 1, 3, 70, 130, 128}}) {
     const problem p(e.heads, e.key_heads, e.queries, e.keys, e.d, e.dv);
     const auto got = attend(p, causal{});
     for (index h = 0; h < e.heads; ++h) {

@@ -38,8 +38,12 @@ cuda::attention_call<float> call_of(index batches, index key_heads, int group, i
 }
 
 TEST(attention_plans, cover_every_row_and_column_once) {
-  for (const auto& [batches, key_heads, group, queries, dv] :
-       {std::tuple{1, 1, 1, 1, 1}, {2, 3, 4, 5, 128}, {1, 2, 1, 33, 129}, {3, 1, 8, 1, 64}, {1, 1, 1, 300, 65}, {2, 2, 2, 9, 0}}) {
+  for (const auto& [batches, key_heads, group, queries, dv] : {std::tuple{1, 1, 1, 1, 1},
+                                                               {2, 3, 4, 5, 128},
+                                                               {1, 2, 1, 33, 129},
+                                                               {3, 1, 8, 1, 64},
+                                                               {1, 1, 1, 300, 65},
+                                                               {2, 2, 2, 9, 0}}) {
     const auto call = call_of(batches, key_heads, group, queries, 10, dv);
     for (const int rows : {8, 32}) {
       for (const int columns : {64, 128}) {
@@ -108,7 +112,8 @@ TEST(attention_plans, refuse_what_the_host_refuses) {
     work_of({5, 16}, {7, 16}, {7, 4}, {5, 4}, cuda::attention_options<>{.logsumexp = somewhere<float>({6}, 5)});
   });
   refused<regroup::shape_error>([] {
-    work_of({2, 5, 16}, {1, 7, 16}, {1, 7, 4}, {2, 5, 4}, cuda::attention_options<>{.sinks = somewhere<const float>({3}, 5)});
+    work_of({2, 5, 16}, {1, 7, 16}, {1, 7, 4}, {2, 5, 4},
+            cuda::attention_options<>{.sinks = somewhere<const float>({3}, 5)});
   });
   refused<regroup::shape_error>([] {
     work_of({2, 5, 16}, {1, 7, 16}, {1, 7, 4}, {2, 5, 4},
@@ -120,7 +125,9 @@ TEST(attention_plans, refuse_what_the_host_refuses) {
                                                                                somewhere<float>({7, 16}, 3)),
                                    somewhere<float>({5, 16}, 3), options);
   });
-  refused<regroup::shape_error>([] { work_of({1, 1, index{1} << 31, 1}, {1, 1, 7, 1}, {1, 1, 7, 1}, {1, 1, index{1} << 31, 1}); });
+  refused<regroup::shape_error>([] {
+    work_of({1, 1, index{1} << 31, 1}, {1, 1, 7, 1}, {1, 1, 7, 1}, {1, 1, index{1} << 31, 1});
+  });
 }
 
 TEST(attention_plans, refuse_tables_and_lengths_that_do_not_fit) {
@@ -129,7 +136,8 @@ TEST(attention_plans, refuse_tables_and_lengths_that_do_not_fit) {
     const cuda::device_view<const int> given(reinterpret_cast<const int*>(std::uintptr_t{5} << 40), lengths, strides);
     return cuda::attention_work_of<float>(
         somewhere<const float>({2, 1, 5, 16}),
-        cuda::paged(somewhere<float>({9, 1, 16, 16}, 2), somewhere<float>({9, 1, 16, 4}, 3), somewhere<const int>(table, 6), given),
+        cuda::paged(somewhere<float>({9, 1, 16, 16}, 2), somewhere<float>({9, 1, 16, 4}, 3),
+                    somewhere<const int>(table, 6), given),
         somewhere<float>({2, 1, 5, 4}, 4), options);
   };
   EXPECT_EQ(with({2, 70}, {2}, {1}).leaves, 2);

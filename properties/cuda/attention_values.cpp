@@ -86,7 +86,8 @@ struct every_third {
 };
 
 template <class Mask>
-void expect_same(const problem<float>& p, const Mask& on_device_mask, const regroup::attention_mask& mask, const char* what) {
+void expect_same(const problem<float>& p, const Mask& on_device_mask, const regroup::attention_mask& mask,
+                 const char* what) {
   EXPECT_TRUE(same_bits(p.emulated(machine(schedule::random, 9), on_device_mask), p.on_the_host(mask))) << what;
 }
 
@@ -165,7 +166,8 @@ TEST(device_attention, pages_of_any_size_and_lengths) {
         }
       }
     }
-    for (index i = (131 + size - 1) / size; i < pages; ++i) table[static_cast<std::size_t>(pages + i)] = -7;  // never looked at
+    for (index i = (131 + size - 1) / size; i < pages; ++i)
+      table[static_cast<std::size_t>(pages + i)] = -7;  // never looked at
     const cuda::device_view<const int> pages_of(table.data(), {3, pages});
     EXPECT_TRUE(same_bits(
         emulated::attend<float>(on, p.q.view(),
@@ -178,7 +180,8 @@ TEST(device_attention, pages_of_any_size_and_lengths) {
 TEST(device_attention, strides_ranks_and_sinks) {
   const problem<regroup::float16> p({1, 4, 2, 6, 70, 8, 9});
   const std::vector<float> sinks = {0.5f, -infinity, 3, -2};
-  const auto expected = emulated::on_the_host<regroup::float16>(p.q.view(), regroup::dense(p.k.view(), p.v.view()), {.scale = -0.3, .sinks = sinks});
+  const auto expected = emulated::on_the_host<regroup::float16>(p.q.view(), regroup::dense(p.k.view(), p.v.view()),
+                                                                {.scale = -0.3, .sinks = sinks});
   const cuda::attention_options<> options{.scale = -0.3, .sinks = on_device(sinks)};
   machine on(schedule::random, 4);
   EXPECT_TRUE(same_bits(emulated::attend<regroup::float16>(

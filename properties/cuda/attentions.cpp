@@ -29,7 +29,8 @@ template void attend<plain_arithmetic>(machine&, const any_work<float, float>&, 
 template void attend<plain_arithmetic>(machine&, const any_work<float16, float16>&, const plan&, index);
 template void attend<plain_arithmetic>(machine&, const any_work<bfloat16, float>&, const plan&, index);
 template void attend<tensor_arithmetic>(machine&, const any_work<bfloat16, float>&, const plan&, index);
-template cases::answer<float> on_the_host(const view<const float>&, const regroup::attention_source<float>&, const options&);
+template cases::answer<float> on_the_host(const view<const float>&, const regroup::attention_source<float>&,
+                                          const options&);
 template cases::answer<float16> on_the_host(const view<const float16>&, const regroup::attention_source<float16>&,
                                             const options&);
 template cases::answer<bfloat16, float> on_the_host(const view<const bfloat16>&, const regroup::attention_source<bfloat16>&,

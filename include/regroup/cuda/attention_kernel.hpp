@@ -26,7 +26,8 @@ template <class Shape, class Put>
 struct leaf_sink {
   typename Shape::state* nodes;  // null where there is nothing to merge
   Put put;
-  constexpr void operator()(index number, const attention_place& at, int row, int lane, const typename Shape::state& s) const {
+  constexpr void operator()(index number, const attention_place& at, int row, int lane,
+                            const typename Shape::state& s) const {
     if (nodes != nullptr) {
       nodes[(number * Shape::rows + row) * Shape::row_lanes + lane] = s;
     } else {
@@ -96,7 +97,8 @@ struct attend_leaves {
       row_sight s{0, 0, 0, 0};
       if (call.has_row(at, row)) {
         const index head = call.head_of(at, row), query = call.query_of(at, row);
-        const key_range seen = mask_rules::both(mask_rules::range(rule, at.batch, head, query), {0, call.lengths[at.batch]});
+        const key_range seen =
+            mask_rules::both(mask_rules::range(rule, at.batch, head, query), {0, call.lengths[at.batch]});
         const auto within = [&](index key) {
           key -= leaf_first;
           return static_cast<int>(key < 0 ? 0 : smaller(key, attention_leaf_keys));

@@ -276,7 +276,8 @@ void launch_attention(const Launch& launch, const attention_plan& plan, const at
       launch(attend_leaves<T, Rule, tile, put>{work.call, work.rule, first, count, work.leaves, {nodes, work.put}},
              count * work.leaves);
       if (nodes == nullptr) continue;
-      launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put}, count * Shape::shards / block_threads);
+      launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put},
+             count * Shape::shards / block_threads);
     }
   });
 }

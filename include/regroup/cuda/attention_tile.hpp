@@ -105,8 +105,9 @@ struct plain_tile {
       }
       for (int i = b.thread(); i < tile_keys * quads; i += block_threads) {
         const int key = i / quads;
-        const quad x = key < tile.keys ? load(call.k.data + tile.places(key).k, call.k.strides[3], column + i % quads * 4, call.d)
-                                  : quad{};
+        const quad x = key < tile.keys
+                           ? load(call.k.data + tile.places(key).k, call.k.strides[3], column + i % quads * 4, call.d)
+                           : quad{};
         k.set(k_panel + (key % 2 * warp_threads + key / 2) * step + i % quads, x);
       }
       b.barrier();
