@@ -20,6 +20,7 @@
 
 #include "fiber.hpp"
 #include "regroup/cuda/block.hpp"
+#include "regroup/cuda/mma.hpp"
 
 namespace emulated {
 
@@ -163,6 +164,7 @@ class machine::operations_of {
   void barrier() {
     if (!hit(fault::skip_barrier)) wait(waiting::barrier, 1);
   }
+  bool any(bool x);
   template <int Width>
   void group_barrier() {
     machine_.group_width_ = std::min(machine_.group_width_, Width);
@@ -181,6 +183,38 @@ class machine::operations_of {
   template <int Width, class T>
   T broadcast(const T& x) {
     return from_group<Width>(x, (hit(fault::shift_shuffle) && Width > 1 ? 1 : 0) - thread_ % Width);
+  }
+  /// The lanes' words are where the documentation has them; products are exact, and sums rounded once.
+  template <class T>
+  regroup::cuda::mma_sums mma(const regroup::cuda::mma_left& left, const regroup::cuda::mma_right& right,
+                              regroup::cuda::mma_sums sums) {
+    namespace cuda = regroup::cuda;
+    const std::pair held(left, right);
+    own().value = &held;
+    wait(waiting::shuffle, cuda::warp_threads);
+    constexpr int depth = cuda::mma_depth<T>;
+    double rows[16][16] = {}, columns[16][8] = {};
+    const int shift = hit(fault::shift_shuffle) ? 1 : 0;
+    for (int lane = 0; lane < cuda::warp_threads; ++lane) {
+      const int from = thread_ / cuda::warp_threads * cuda::warp_threads + (lane + shift) % cuda::warp_threads;
+      const auto& [a, b] = *static_cast<const decltype(held)*>(machine_.threads_[static_cast<std::size_t>(from)].value);
+      for (int i = 0; i < depth / 2; ++i) {
+        const auto at = cuda::mma_place_left<T>(lane, i);
+        rows[at.row][at.column] = static_cast<double>(regroup::widen(cuda::mma_element<T>(a.words, i)));
+      }
+      for (int i = 0; i < depth / 4; ++i) {
+        const auto at = cuda::mma_place_right<T>(lane, i);
+        columns[at.row][at.column] = static_cast<double>(regroup::widen(cuda::mma_element<T>(b.words, i)));
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      const auto at = cuda::mma_place_sum(thread_ % cuda::warp_threads, i);
+      double sum = static_cast<double>(sums.sums[i]);
+      for (int k = 0; k < depth; ++k) sum += rows[at.row][k] * columns[k][at.column];
+      sums.sums[i] = static_cast<float>(sum);
+    }
+    wait(waiting::shuffle, cuda::warp_threads);
+    return sums;
   }
   template <class T, int N>
   array<T> shared() {
@@ -223,6 +257,16 @@ class machine::operations_of {
   int thread_;
   fiber* fiber_ = nullptr;
 };
+
+inline bool machine::operations_of::any(bool x) {
+  if (hit(fault::skip_barrier)) return x;
+  own().value = &x;
+  wait(waiting::barrier, 1);
+  bool some = false;
+  for (const auto& t : machine_.threads_) some = some || *static_cast<const bool*>(t.value);
+  wait(waiting::barrier, 1);
+  return some;
+}
 
 template <class T>
 T machine::array<T>::get(int i) const {

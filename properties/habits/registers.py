@@ -20,6 +20,10 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "map_held_rows": (168, 2_000),
     "map_rows_of_tiles": (168, 2_000),
     "map_split_rows": (168, 0),
+    "attend_leaves": (168, 38_000),
+    "merge_leaves": (56, 0),
+    "attend_leaves on tensor cores": (176, 23_000),
+    "merge_leaves on tensor cores": (104, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
 source, nvcc, *flags = sys.argv[1:]
@@ -36,7 +40,7 @@ def run(*arguments):
 def short(name):
     """`fold_ranges<plus<float>, row_batch<float const>, ...>` of a demangled `void run_kernel<...>(...)`."""
     name = name[:name.rfind(">(")]  # what is left of the parameters
-    name = re.sub(r"regroup::|cuda::|std::|softmax_parts::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
+    name = re.sub(r"regroup::|cuda::|std::|softmax_parts::|mask_rules::|\(anonymous namespace\)::|, identity|\(int\)|\(scan_kind\)", "", name)
     return name.removeprefix("void run_kernel<").strip()
 
 
@@ -51,7 +55,7 @@ with tempfile.TemporaryDirectory() as folder:
                 r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
             registers = int(re.search(r"Used (\d+) registers", block)[1])
             shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
-            most, most_shared = BUDGETS[name.split("<")[0]]
+            most, most_shared = BUDGETS[name.split("<")[0] + (" on tensor cores" if "mma_" in name else "")]
             count += 1
             print(f"sm_{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
             if stack or stores or loads:

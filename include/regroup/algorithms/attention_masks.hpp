@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rules that come with the library, each a small function object like a user's own (attention_rules.hpp): what a
 // query may see (causal, window, boolean) and what is done to a score first (softcap, alibi, additive). They combine in
-// any number; the usual order is softcap, alibi, additive, then what hides keys. Level: element.
+// any number; the usual order is softcap, alibi, additive, then what hides keys. A rule is bound to the extents of a call:
+// what it then asks of them (`shifts`) is a vector on the host, a pointer on a device. Level: element.
 #pragma once
 
 #include <array>
@@ -21,15 +22,19 @@ inline constexpr mask_corner top_left = mask_corner::top_left;
 struct causal {
   mask_corner corner = mask_corner::bottom_right;
 
+  template <class Shifts>
   struct rule {
-    std::vector<index> shifts;  // one a batch
-    [[nodiscard]] key_range range(index batch, index /*head*/, index query) const {
-      return {0, std::max<index>(query + shifts[static_cast<std::size_t>(batch)] + 1, 0)};
+    mask_corner corner;
+    Shifts shifts;  // one a batch
+    [[nodiscard]] constexpr key_range range(index batch, index /*head*/, index query) const {
+      const index shift = corner == mask_corner::top_left ? 0 : shifts[static_cast<std::size_t>(batch)];
+      const index last = query + shift + 1;
+      return {0, last > 0 ? last : 0};
     }
   };
-  [[nodiscard]] rule bind(const attention_extents& e) const {
-    if (corner == mask_corner::top_left) return {std::vector<index>(e.lengths.size(), 0)};
-    return {e.shifts()};
+  template <class Extents>
+  [[nodiscard]] auto bind(const Extents& e) const {
+    return rule<decltype(e.shifts())>{corner, e.shifts()};
   }
 };
 
@@ -39,24 +44,26 @@ struct window {
   index left = -1;
   index right = -1;
 
+  template <class Shifts>
   struct rule {
     index left, right;
-    std::vector<index> shifts;  // one a batch
-    [[nodiscard]] key_range range(index batch, index /*head*/, index query) const {
+    Shifts shifts;  // one a batch
+    [[nodiscard]] constexpr key_range range(index batch, index /*head*/, index query) const {
       const index centre = query + shifts[static_cast<std::size_t>(batch)];
       key_range seen;
-      if (left >= 0) seen.first = std::max<index>(centre - left, 0);
-      if (right >= 0) seen.last = std::max<index>(centre + right + 1, 0);
+      if (left >= 0) seen.first = centre > left ? centre - left : 0;
+      if (right >= 0) seen.last = centre + right + 1 > 0 ? centre + right + 1 : 0;
       return seen;
     }
   };
-  [[nodiscard]] rule bind(const attention_extents& e) const {
+  template <class Extents>
+  [[nodiscard]] auto bind(const Extents& e) const {
     if (left < -1 || right < -1) {
       throw_argument("a window's sides are distances of at least 0, or -1 for no limit; got " + std::to_string(left) +
                      " and " + std::to_string(right));
     }
     constexpr index farthest = std::numeric_limits<index>::max() / 4;  // so that sums do not overflow
-    return {std::min(left, farthest), std::min(right, farthest), e.shifts()};
+    return rule<decltype(e.shifts())>{std::min(left, farthest), std::min(right, farthest), e.shifts()};
   }
 };
 
@@ -65,14 +72,14 @@ template <class T>
 struct broadcast_scores {
   const T* data;
   std::array<index, 4> strides;
-  const T& operator()(index batch, index head, index query, index key) const {
+  constexpr const T& operator()(index batch, index head, index query, index key) const {
     return data[batch * strides[0] + head * strides[1] + query * strides[2] + key * strides[3]];
   }
 };
 
 /// `x` seen as (B, H, Nq, Nk); throws shape_error where it does not broadcast.
-template <class T>
-broadcast_scores<T> broadcast(const view<T>& x, const attention_extents& e) {
+template <class T, class Extents>
+broadcast_scores<T> broadcast(const view<T>& x, const Extents& e) {
   const std::array<index, 4> full = {e.batches, e.heads, e.queries, e.keys};
   broadcast_scores<T> result{x.data(), {}};
   bool fits = x.rank() <= e.rank;
@@ -100,7 +107,7 @@ struct additive {
   struct rule {
     broadcast_scores<const T> bias;
     template <class Real>
-    Real operator()(Real score, index batch, index head, index query, index key) const {
+    constexpr Real operator()(Real score, index batch, index head, index query, index key) const {
       const Real b = static_cast<Real>(widen(bias(batch, head, query, key)));
       const Real sum = score + b;
       return b == Real{hidden} ? b : sum;
@@ -120,7 +127,7 @@ struct boolean {
   struct rule {
     broadcast_scores<const T> seen;
     template <class Real>
-    Real operator()(Real score, index batch, index head, index query, index key) const {
+    constexpr Real operator()(Real score, index batch, index head, index query, index key) const {
       return seen(batch, head, query, key) != T{} ? score : Real{hidden};
     }
   };
@@ -139,14 +146,15 @@ struct softcap {
     float narrow;
     double wide;
     template <class Real>
-    Real operator()(Real score, index /*batch*/, index /*head*/, index /*query*/, index /*key*/) const {
+    constexpr Real operator()(Real score, index /*batch*/, index /*head*/, index /*query*/, index /*key*/) const {
       constexpr Real itself = std::same_as<Real, float> ? Real(0x1p-13) : Real(0x1p-27);  // tanh(x) = x within u / 2
-      const Real c = std::get<Real>(std::tuple(narrow, wide));
+      const Real c = static_cast<Real>(std::same_as<Real, float> ? narrow : wide);
       const Real x = score / c;
       return math::select(math::abs(x) < itself, score, c * math::tanh(x));
     }
   };
-  [[nodiscard]] rule bind(const attention_extents& /*extents*/) const {
+  template <class Extents>
+  [[nodiscard]] rule bind(const Extents& /*extents*/) const {
     if (!(cap > 0 && std::isfinite(cap))) {
       throw_argument("a softcap must be finite and positive; got " + std::to_string(cap));
     }
@@ -193,12 +201,13 @@ struct alibi {
 
   template <class V>
   explicit alibi(const V& one_a_head) : slopes(one_a_head) {}
+  template <class Narrow, class Wide, class Shifts>
   struct rule {
-    std::vector<float> slopes;
-    std::vector<double> wide_slopes;
-    std::vector<index> shifts;  // one a batch
+    Narrow slopes;  // one a head
+    Wide wide_slopes;
+    Shifts shifts;  // one a batch
     template <class Real>
-    Real operator()(Real score, index batch, index head, index query, index key) const {
+    constexpr Real operator()(Real score, index batch, index head, index query, index key) const {
       const auto distance = static_cast<Real>(key - (query + shifts[static_cast<std::size_t>(batch)]));
       const auto h = static_cast<std::size_t>(head);
       if constexpr (std::same_as<Real, float>) {
@@ -208,8 +217,9 @@ struct alibi {
       }
     }
   };
-  [[nodiscard]] rule bind(const attention_extents& e) const {
-    return {slopes.as<float>(e.heads, "ALiBi's slopes"), slopes.as<double>(e.heads, "ALiBi's slopes"), e.shifts()};
+  [[nodiscard]] auto bind(const attention_extents& e) const {
+    return rule<std::vector<float>, std::vector<double>, std::vector<index>>{
+        slopes.as<float>(e.heads, "ALiBi's slopes"), slopes.as<double>(e.heads, "ALiBi's slopes"), e.shifts()};
   }
 };
 

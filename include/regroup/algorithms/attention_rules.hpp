@@ -2,7 +2,8 @@
 // How scores are changed and keys hidden: a rule is a function object (score, batch, head, query, key) -> score, or
 // `hidden` (-inf), the identity. It may also name a range of keys outside of which all is hidden; tiles out of range are
 // never computed. The function is inlined into a loop over one tile of scores, and only that loop is called indirectly,
-// so a user's own object runs as fast as ours (attention_masks.hpp). Level: element.
+// so a user's own object runs as fast as ours (attention_masks.hpp); in a kernel (cuda/attention_kernel.hpp) nothing is.
+// Level: element.
 #pragma once
 
 #include <algorithm>
@@ -61,8 +62,8 @@ struct no_mask {};
 
 namespace mask_rules {
 
-template <class M>
-auto bound(const M& m, [[maybe_unused]] const attention_extents& e) {
+template <class M, class Extents>
+auto bound(const M& m, [[maybe_unused]] const Extents& e) {
   if constexpr (requires { m.bind(e); }) {
     return m.bind(e);
   } else {
@@ -83,15 +84,15 @@ template <class M>
 concept usable = bindable<M> || has_range<M> || has_function<M, float>;
 
 template <class R>
-key_range range(const R& r, index batch, index head, index query) {
+constexpr key_range range(const R& r, index batch, index head, index query) {
   if constexpr (has_range<R>) {
     return r.range(batch, head, query);
   } else {
     return {};
   }
 }
-inline key_range both(const key_range& a, const key_range& b) {
-  return {std::max(a.first, b.first), std::min(a.last, b.last)};
+constexpr key_range both(const key_range& a, const key_range& b) {
+  return {a.first < b.first ? b.first : a.first, b.last < a.last ? b.last : a.last};
 }
 
 /// Several rules: a key is seen where all see it; functions apply left to right, and what one hides stays hidden.
@@ -99,7 +100,7 @@ template <class... Rules>
 struct all_of {
   std::tuple<Rules...> rules;
 
-  [[nodiscard]] key_range range(index batch, index head, index query) const {
+  [[nodiscard]] constexpr key_range range(index batch, index head, index query) const {
     key_range whole;
     std::apply([&](const auto&... r) { ((whole = both(whole, mask_rules::range(r, batch, head, query))), ...); },
                rules);
@@ -116,7 +117,8 @@ struct masks {
   std::tuple<Ms...> parts;
 
   explicit masks(Ms... ms) : parts(std::move(ms)...) {}
-  [[nodiscard]] auto bind(const attention_extents& e) const {
+  template <class Extents>
+  [[nodiscard]] auto bind(const Extents& e) const {
     return std::apply(
         [&](const auto&... m) {
           return mask_rules::all_of<decltype(mask_rules::bound(m, e))...>{{mask_rules::bound(m, e)...}};

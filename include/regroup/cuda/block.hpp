@@ -23,10 +23,12 @@ inline constexpr int warp_threads = 32;
 /// ..., 32), aligned; threads of different groups may be anywhere.
 ///     thread(), blocks(), block()        the thread in its block; how many blocks, and which of them
 ///     barrier()                          every thread of the block arrives; shared memory written before is seen after
+///     any(x)                             a barrier, and whether some thread of the block said true
 ///     group_barrier<Width>()             the same for a group
 ///     shuffle_down<Width>(x, d)          x of the thread d places further in the group; one's own past its end
 ///     shuffle_up<Width>(x, d)            x of the thread d places before; one's own ahead of its start
 ///     broadcast<Width>(x)                x of the group's first thread
+///     mma<T>(left, right, sums)          a warp's product of small matrices, added to sums (cuda/mma.hpp)
 ///     shared<T, N>()                     the block's array of N objects T, one for each pair (T, N): `get(i)`, `set(i, x)`
 template <class B>
 concept block = requires(B& b, float x, int i) {
@@ -34,6 +36,7 @@ concept block = requires(B& b, float x, int i) {
   { b.block() } -> std::same_as<index>;
   { b.blocks() } -> std::same_as<index>;
   b.barrier();
+  { b.any(true) } -> std::same_as<bool>;
   b.template group_barrier<warp_threads>();
   { b.template shuffle_down<warp_threads>(x, i) } -> std::same_as<float>;
   { b.template shuffle_up<warp_threads>(x, i) } -> std::same_as<float>;

@@ -58,6 +58,10 @@ struct put_answer {
 struct not_guaranteed_t {};
 inline constexpr not_guaranteed_t not_guaranteed{};
 class unordered_device;
+/// Products by tensor cores, for attention (cuda/attention.cuh): bits of one kind of device.
+struct tensor_cores_t {};
+inline constexpr tensor_cores_t tensor_cores{};
+class tensor_device;
 
 /// The current device's executor on a stream (the default one where none is given). Cheap to make and to copy. Throws
 /// no_device_error where there is none.
@@ -69,10 +73,12 @@ class device {
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, current), "asking for multiprocessors");
   }
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
+  [[nodiscard]] int processors() const noexcept { return processors_; }
   void synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the stream"); }
 
   /// The same verbs in the order that CUB is fastest in: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
   [[nodiscard]] unordered_device with(not_guaranteed_t) const;
+  [[nodiscard]] tensor_device with(tensor_cores_t) const;
 
   template <class Kernel>
   void launch(const Kernel& kernel, index blocks) const {

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "regroup/cuda/block.hpp"
+#include "regroup/cuda/mma.hpp"
 
 namespace regroup::cuda {
 
@@ -18,6 +19,7 @@ class device_block {
   __device__ index block() const { return blockIdx.x; }
   __device__ index blocks() const { return gridDim.x; }
   __device__ void barrier() { __syncthreads(); }
+  __device__ bool any(bool x) { return __syncthreads_or(x) != 0; }
   template <int Width>
   __device__ void group_barrier() {
     __syncwarp(group<Width>());
@@ -33,6 +35,25 @@ class device_block {
   template <int Width, class T>
   __device__ T broadcast(const T& x) {
     return by_words(x, [&](unsigned word) { return __shfl_sync(group<Width>(), word, 0, Width); });
+  }
+
+  template <class T>
+  __device__ mma_sums mma(const mma_left& a, const mma_right& b, mma_sums c) {
+    float* const s = c.sums;
+    if constexpr (std::is_same_v<T, float16>) {
+      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                   : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]));
+    } else if constexpr (std::is_same_v<T, bfloat16>) {
+      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                   : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]));
+    } else {
+      asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
+                   : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]));
+    }
+    return c;
   }
 
   template <class T>

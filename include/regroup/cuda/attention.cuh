@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// attention on a GPU, in the contract's order: `attention(cuda::device{stream}, q, cuda::dense(k, v), out,
+// cuda::attention_options{.mask = causal{}, .logsumexp = lse})` has the bits of `attention(seq, ...)`, with any batch, grid
+// and device. Multiply-adds on plain arithmetic, so it is the specification of faster kernels. `device.with(tensor_cores)`
+// asks for the bits of one kind of device instead, still with any batch, grid and pages. Level: device.
+#pragma once
+
+#include "regroup/cuda/attention_masks.hpp"
+#include "regroup/cuda/attention_mma.hpp"
+#include "regroup/cuda/attention_plan.hpp"
+#include "regroup/cuda/device.cuh"
+
+namespace regroup {
+
+namespace cuda {
+
+/// An executor of attention on tensor cores. `device::with` makes it.
+class tensor_device : public device {
+ public:
+  explicit tensor_device(const device& on) : device(on) {}
+};
+inline tensor_device device::with(tensor_cores_t) const { return tensor_device(*this); }
+
+template <class Device>
+concept attention_device = std::same_as<Device, device> || std::same_as<Device, tensor_device>;
+template <class Device>
+using arithmetic_of = std::conditional_t<std::same_as<Device, tensor_device>, tensor_arithmetic, plain_arithmetic>;
+template <class Device, class T, class Rule, class Out>
+attention_plan plan_for(const Device& on, const attention_work<T, Rule, Out>& work) {
+  static_assert(sizeof(T) == 2 || std::same_as<Device, device>,
+                "regroup: attention on tensor cores takes float16 or bfloat16; float stays on plain arithmetic");
+  return plan_attention<arithmetic_of<Device>>(work.call, work.leaves, on.processors());
+}
+template <class Device, class T, class Rule, class Out>
+void attend(const Device& on, const attention_work<T, Rule, Out>& work, const workspace& w) {
+  const attention_plan plan = plan_for(on, work);
+  w.require(plan.bytes);
+  launch_attention<arithmetic_of<Device>>(
+      [&on](const auto& kernel, index blocks) { on.launch(kernel, std::min(blocks, most_blocks)); }, plan, work,
+      w.data);
+}
+
+}  // namespace cuda
+
+/// attention (algorithms/attention.hpp) of q (..., H, Nq, d) over keys in device memory into out (..., H, Nq, dv): the
+/// host's shapes, strides, special values and errors, and the host's bits (but not those of vdpbf16ps). Any head size; past
+/// 128 columns of V scores are computed once for each 128. Waits. Throws shape_error, argument_error, overlap_error and
+/// cuda::device_error; lengths and page tables in device memory are not looked at. By `on.with(tensor_cores)`, float16 and
+/// bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|, where u16 is 2^-11 or 2^-8.
+template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
+void attention(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
+               const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
+  static_assert(std::same_as<std::remove_const_t<Q>, T>, "regroup: queries, keys and values have one element type");
+  const auto work = cuda::attention_work_of<T>(q, keys, out, options);
+  cuda::with_workspace(on, cuda::plan_for(on, work).bytes, [&](const cuda::workspace& w) { cuda::attend(on, work, w); });
+}
+/// The bytes of workspace that `attention_into` needs; and the same in the stream's order.
+template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
+std::size_t attention_workspace(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
+                                const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
+  return cuda::plan_for(on, cuda::attention_work_of<T>(q, keys, out, options)).bytes;
+}
+template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
+void attention_into(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
+                    const cuda::device_view<Out>& out, const cuda::workspace& w,
+                    const cuda::attention_options<Mask>& options = {}) {
+  cuda::attend(on, cuda::attention_work_of<T>(q, keys, out, options), w);
+}
+
+template <class Q, class... Rest>
+  requires(!cuda::is_device_view<Q>)
+void attention(const cuda::device&, const Q&, const Rest&...) {
+  cuda::refuse_host_memory<Q>();
+}
+
+}  // namespace regroup

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// What attention's kernels know of a call, and how they share it out: trivially copyable, with addresses in device memory.
+// Level: device.
+#pragma once
+
+#include "regroup/algorithms/attention_fold.hpp"
+#include "regroup/cuda/block.hpp"
+
+namespace regroup::cuda {
+
+/// An array (batch or page, head, position, column) in device memory.
+template <class T>
+struct attention_array {
+  T* data;
+  index strides[4];
+  constexpr T* row(index batch, index head, index position) const {
+    return data + batch * strides[0] + head * strides[1] + position * strides[2];
+  }
+};
+
+/// How many keys each batch has.
+struct attention_lengths {
+  const int* given;  // one a batch, in device memory; null where every batch has all
+  index keys;
+  constexpr index operator[](index batch) const {
+    if (given == nullptr) return keys;
+    const index n = given[batch];
+    return n < 0 ? 0 : n > keys ? keys : n;
+  }
+};
+/// attention_extents as rules on a device are bound to them: lengths are read where a kernel needs them.
+struct device_extents {
+  int rank;
+  index batches, heads, queries, keys;
+  attention_lengths lengths;
+  struct shifts_of_batches {
+    attention_lengths lengths;
+    index queries;
+    constexpr index operator[](std::size_t batch) const { return lengths[static_cast<index>(batch)] - queries; }
+  };
+  [[nodiscard]] shifts_of_batches shifts() const { return {lengths, queries}; }
+};
+
+/// Some queries of one key head, and the first of the columns of V that a block has.
+struct attention_place {
+  index batch, key_head;
+  int first_row, first_column;
+};
+
+/// What kernels know of a call. Rows are the queries of one key head, query by query, its `group` heads side by side.
+template <class T>
+struct attention_call {
+  attention_array<const T> q, k, v;  // (B, H, Nq, d), (B or pages, Hkv, Nk or page size, d), the same with dv
+  attention_lengths lengths;
+  const int* table;  // (B, pages); null where keys are dense
+  index table_strides[2];
+  index page_size, batches, key_heads;
+  int group, queries, d, dv;
+  float scale;
+
+  [[nodiscard]] constexpr int rows() const { return group * queries; }
+  [[nodiscard]] constexpr index head_of(const attention_place& at, int row) const {
+    return at.key_head * group + (at.first_row + row) % group;
+  }
+  [[nodiscard]] constexpr int query_of(const attention_place& at, int row) const { return (at.first_row + row) / group; }
+  [[nodiscard]] constexpr bool has_row(const attention_place& at, int row) const { return at.first_row + row < rows(); }
+  /// Where key `key` of a batch stands.
+  struct key_place {
+    index k, v;
+  };
+  [[nodiscard]] constexpr key_place locate(const attention_place& at, index key) const {
+    index plane = at.batch;
+    if (table != nullptr) {
+      plane = table[at.batch * table_strides[0] + key / page_size * table_strides[1]];
+      key %= page_size;
+    }
+    return {k.row(plane, at.key_head, key) - k.data, v.row(plane, at.key_head, key) - v.data};
+  }
+};
+
+/// The threads of a block on plain arithmetic: each of its four warps has `Rows` rows, and each lane `Columns` of their
+/// columns, 32 apart.
+template <int Rows, int Columns>
+struct attention_shape {
+  static constexpr int thread_rows = Rows;                               ///< states of a thread
+  static constexpr int rows = Rows * block_threads / warp_threads;
+  static constexpr int row_lanes = warp_threads;                         ///< threads that share a row
+  static constexpr int columns = Columns * row_lanes;
+  static constexpr int shards = rows * row_lanes;                        ///< states of a block
+  using monoid = softmax_mean<float, fixed_vector<float, Columns>>;
+  using state = state_of<monoid>;
+
+  static constexpr int row_of(int thread, int r) { return thread / warp_threads * Rows + r; }
+  static constexpr int lane_of(int thread) { return thread % warp_threads; }
+  static constexpr int column_of(int lane, int c) { return c * row_lanes + lane; }
+};
+
+/// Buffers in shared memory that take turns: who writes one again has passed a barrier that all reached after reading it.
+struct attention_turns {
+  int rows = 0, places = 0, panels = 0;
+};
+/// A row's query, and which keys of a leaf it sees.
+struct row_sight {
+  int head, query, first, last;
+};
+/// The keys [first, first + keys) of the leaf that begins at `leaf_first`: what each row of the block sees, where each key
+/// stands, and whether some row of this warp sees any.
+template <class Sights, class Places>
+struct tile_of_keys {
+  const attention_place& at;
+  const Sights& sights;
+  const Places& places;
+  index leaf_first;
+  int first, keys;
+  bool looks;
+};
+
+/// The units of a call: its columns, a block's at a time, of its rows, a block's at a time, of each key head and batch.
+template <class Shape, class T>
+constexpr index units_of_head(const attention_call<T>& call) {
+  const index columns = call.dv == 0 ? 1 : (call.dv - 1) / Shape::columns + 1;
+  return columns * ((call.rows() + Shape::rows - 1) / Shape::rows);
+}
+template <class Shape, class T>
+constexpr attention_place place(const attention_call<T>& call, index unit) {
+  const int of_rows = (call.rows() + Shape::rows - 1) / Shape::rows;
+  const index of_head = units_of_head<Shape>(call);
+  const int here = static_cast<int>(unit % of_head);
+  const index head = unit / of_head;
+  return {head / call.key_heads, head % call.key_heads, here % of_rows * Shape::rows, here / of_rows * Shape::columns};
+}
+
+}  // namespace regroup::cuda

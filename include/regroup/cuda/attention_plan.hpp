@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention on a device, up to the launches: where its arrays are, what is asked of them (the host's own checks and
+// sentences), which kernels take a call, on how many blocks, with how much workspace. Plain host code; no choice made here
+// touches a bit, since a query's leaves and their tree depend on its keys alone. Level: device.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+#include "regroup/algorithms/attention.hpp"
+#include "regroup/cuda/attention_kernel.hpp"
+#include "regroup/cuda/attention_tile.hpp"
+#include "regroup/cuda/view.hpp"
+
+namespace regroup::cuda {
+
+/// Keys and values in device memory; made by `dense` and `paged`. Nobody checks what lengths and tables hold: lengths are
+/// taken as from 0 to Nk, and a page must be one of the pool's.
+template <class T>
+struct attention_keys {
+  device_view<const T> k, v;
+  std::optional<device_view<const int>> lengths = {}, table = {};
+};
+/// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, any strides.
+template <class K, class V>
+attention_keys<std::remove_const_t<K>> dense(const device_view<K>& k, const device_view<V>& v) {
+  return {k, v};
+}
+/// The same where batch b has lengths[b] keys only.
+template <class K, class V, class Length>
+attention_keys<std::remove_const_t<K>> dense(const device_view<K>& k, const device_view<V>& v,
+                                             const device_view<Length>& lengths) {
+  return {k, v, lengths};
+}
+/// Pools of pages (P, Hkv, page size, d) and (P, Hkv, page size, dv), and a table (B, pages) of int.
+template <class K, class V, class Page>
+attention_keys<std::remove_const_t<K>> paged(const device_view<K>& k_pool, const device_view<V>& v_pool,
+                                             const device_view<Page>& table) {
+  return {k_pool, v_pool, std::nullopt, table};
+}
+template <class K, class V, class Page, class Length>
+attention_keys<std::remove_const_t<K>> paged(const device_view<K>& k_pool, const device_view<V>& v_pool,
+                                             const device_view<Page>& table, const device_view<Length>& lengths) {
+  return {k_pool, v_pool, lengths, table};
+}
+
+/// attention_options of a device: `cuda::attention_options{.mask = causal{}, .logsumexp = lse}`. The mask is part of the
+/// type, so that a kernel inlines it: causal, window, softcap, cuda::alibi, cuda::additive, cuda::boolean, a function object
+/// of the user's that is trivially copyable and constexpr, or several by `&`.
+template <class Mask = no_mask>
+struct attention_options {
+  std::optional<double> scale = {};                        ///< of the scores; 1 / sqrt(d) by default
+  Mask mask = {};
+  std::optional<device_view<float>> logsumexp = {};        ///< (..., H, Nq), natural logarithm
+  std::optional<device_view<const float>> sinks = {};      ///< one extra logit a head, in the denominator only
+};
+
+template <class T>
+view<T> as_host_view(const device_view<T>& x) {  // to be looked at from outside, not into
+  return {x.data(), x.extents(), x.strides()};
+}
+template <class T>
+attention_array<T> as_array(const view<T>& x) {
+  attention_array<T> a{x.data(), {}};
+  for (int axis = 0; axis < x.rank(); ++axis) a.strides[4 - x.rank() + axis] = x.stride(axis);
+  return a;
+}
+
+/// Copied bytewise: std::tuple's assignment is not trivial, but nobody assigns.
+template <class Mask>
+constexpr void require_device_rule() {
+  constexpr bool fits = [] {
+    if constexpr (requires(const Mask& m, const device_extents& e) { mask_rules::bound(m, e); }) {
+      using rule = decltype(mask_rules::bound(std::declval<const Mask&>(), std::declval<const device_extents&>()));
+      return std::is_trivially_copy_constructible_v<rule> && std::is_trivially_destructible_v<rule>;
+    }
+    return false;
+  }();
+  static_assert(fits,
+                "regroup: a kernel inlines its mask and copies it as bytes: causal, window, softcap, cuda::alibi, "
+                "cuda::additive, cuda::boolean, or a function object of your own; not an attention_mask, and nothing that "
+                "owns or points to the host's arrays");
+}
+
+/// Puts a query's output and logsumexp where the caller wants them, each merged once with its head's sink.
+template <class T, class Out>
+struct put_attention {
+  attention_call<T> call;
+  attention_array<Out> out;
+  attention_array<float> logsumexp;  // with an axis of nothing at its end; null where nobody wants it
+  const float* sinks;
+  index sinks_stride;
+
+  template <class Shape>
+  constexpr void operator()(Shape, const attention_place& at, int row, int lane, typename Shape::state s) const {
+    const typename Shape::monoid m;
+    const index head = call.head_of(at, row), query = call.query_of(at, row);
+    if (sinks != nullptr && sinks[head * sinks_stride] != -math::detail::infinity<float>) {
+      s = m(s, {sinks[head * sinks_stride], 1, m.identity().o});
+    }
+    const auto plain = [](float x) { return x == x ? x : math::detail::not_a_number<float>; };
+    const auto o = m.lower(s);
+    unrolled<Shape::columns / Shape::row_lanes>([&](int c) {
+      const int column = at.first_column + Shape::column_of(lane, c);
+      if (column < call.dv) {
+        out.row(at.batch, head, query)[column * out.strides[3]] = static_cast<Out>(plain(o.values[c]));
+      }
+    });
+    if (logsumexp.data != nullptr && lane == 0 && at.first_column == 0) {
+      const log_sum_exp<float>::state sum{s.m, s.l};
+      *logsumexp.row(at.batch, head, query) = plain(log_sum_exp<float>{}.lower(sum));
+    }
+  }
+};
+
+/// A call whose arguments are checked: what kernels are told, its bound rule, and where results go.
+template <class T, class Rule, class Out>
+struct attention_work {
+  attention_call<T> call;
+  Rule rule;
+  put_attention<T, Out> put;
+  index leaves;  // of the longest batch that there may be
+};
+
+/// A call without its rule. Throws shape_error, argument_error and overlap_error as the host's attention does.
+template <class T, class Out>
+struct checked_attention {
+  attention_work<T, no_mask, Out> work;
+  device_extents extents;
+};
+template <class T, class Out>
+checked_attention<T, Out> check_attention(const device_view<const T>& q, const attention_keys<T>& keys,
+                                          const device_view<Out>& out, const attention_options<>& options) {
+  static_assert(std::same_as<T, float> || std::same_as<T, float16> || std::same_as<T, bfloat16>,
+                "regroup: on a device attention takes float, float16 or bfloat16");
+  static_assert(std::same_as<Out, T> || std::same_as<Out, float>,
+                "regroup: attention's output has the queries' element type, or float");
+  attention_source<T> source{.k = as_host_view(keys.k), .v = as_host_view(keys.v), .is_paged = keys.table.has_value()};
+  if (keys.table) {
+    if (keys.table->rank() != 2) {
+      throw_shape("a page table (batches, pages) has rank 2; got shape " + to_string(keys.table->extents()));
+    }
+    source.batches = keys.table->extents()[0];
+    source.pages = keys.table->extents()[1];
+  }
+  if (keys.lengths) {
+    if (keys.lengths->rank() != 1) {
+      throw_shape("the key lengths' array has rank 1; got shape " + to_string(keys.lengths->extents()));
+    }
+    source.lengths.emplace(static_cast<std::size_t>(keys.lengths->size()), 0);
+  } else if (keys.table) {
+    source.lengths.emplace(static_cast<std::size_t>(std::max<index>(source.batches, 0)), 0);  // no entry is looked at
+  }
+  const attention_fold::problem<T> p(as_host_view(q), source, no_mask{}, options.scale);
+  logsumexp_output lse;
+  if (options.logsumexp) lse = as_host_view(*options.logsumexp);
+  const attention_fold::results<float, Out> results(as_host_view(out), lse, p.outer, p.dv);
+  results.require_apart_from(p.q);
+  results.require_apart_from(p.k);
+  results.require_apart_from(p.v);
+  constexpr index most = std::numeric_limits<int>::max() / 2;
+  if (p.rows() > most || p.d > most || p.dv > most || p.extents.heads > most) {
+    throw_shape("on a device a key head has at most 2^30 queries, and they as many columns; got queries " +
+                to_string(q.extents()) + " and values " + to_string(keys.v.extents()));
+  }
+  if (options.sinks && !(options.sinks->extents() == shape{p.extents.heads})) {
+    throw_shape("sinks have one number a head, here " + std::to_string(p.extents.heads) + "; got " +
+                to_string(options.sinks->extents()));
+  }
+
+  attention_call<T> call{.q = as_array(p.q),
+                         .k = as_array(p.k),
+                         .v = as_array(p.v),
+                         .lengths = {keys.lengths ? keys.lengths->data() : nullptr, p.extents.keys},
+                         .table = keys.table ? keys.table->data() : nullptr,
+                         .table_strides = {},
+                         .page_size = p.page_size,
+                         .batches = p.extents.batches,
+                         .key_heads = p.key_heads,
+                         .group = static_cast<int>(p.group),
+                         .queries = static_cast<int>(p.extents.queries),
+                         .d = static_cast<int>(p.d),
+                         .dv = static_cast<int>(p.dv),
+                         .scale = p.scale};
+  if (keys.table) std::copy_n(keys.table->strides().begin(), 2, call.table_strides);
+  if (keys.lengths && keys.lengths->size() > 1 && keys.lengths->strides()[0] != 1) {
+    throw_shape("on a device key lengths stand side by side; got strides " + to_string(keys.lengths->strides()));
+  }
+  const device_extents extents{p.extents.rank,    p.extents.batches, p.extents.heads,
+                               p.extents.queries, p.extents.keys,    call.lengths};
+  put_attention<T, Out> put{call, as_array(as_host_view(out)), {nullptr, {}}, nullptr, 0};
+  if (options.logsumexp) {
+    shape extents_of_one = options.logsumexp->extents(), strides = options.logsumexp->strides();
+    extents_of_one.push_back(1);
+    strides.push_back(1);
+    put.logsumexp = as_array(view<float>(options.logsumexp->data(), extents_of_one, strides));
+  }
+  if (options.sinks) {
+    put.sinks = options.sinks->data();
+    put.sinks_stride = options.sinks->strides()[0];
+  }
+  const index leaves = std::max<index>((p.extents.keys + attention_leaf_keys - 1) / attention_leaf_keys, 1);
+  return {{call, {}, put, leaves}, extents};
+}
+template <class T, class Out, class Mask>
+auto attention_work_of(const device_view<const T>& q, const attention_keys<T>& keys, const device_view<Out>& out,
+                       const attention_options<Mask>& options) {
+  require_device_rule<Mask>();
+  const auto [work, extents] = check_attention<T>(q, keys, out, {options.scale, {}, options.logsumexp, options.sinks});
+  const auto rule = mask_rules::bound(options.mask, extents);
+  return attention_work<T, std::remove_const_t<decltype(rule)>, Out>{work.call, rule, work.put, work.leaves};
+}
+
+/// How a call is shared out. `wave` units are folded at a time, each leaf by a block of its own, and then merged.
+struct attention_plan {
+  int rows = 0, columns = 0;  ///< of a block
+  index units = 0, wave = 0;
+  std::size_t bytes = 0;  ///< of workspace
+};
+/// States that wait to be merged stay in the second-level cache.
+inline constexpr std::size_t most_waiting_bytes = std::size_t{32} << 20;
+
+/// The arithmetic of the contract, and its shapes: few queries, or 32 to a block with up to 64 columns, or more.
+struct plain_arithmetic {
+  template <class T, class Rule, class Shape>
+  using tile = plain_tile<T, Rule, Shape>;
+  /// run(Shape{}) for the shape of a plan.
+  template <class Run>
+  static void with_shape(const attention_plan& plan, const Run& run) {
+    if (plan.rows == 8) return run(attention_shape<2, 4>{});
+    if (plan.columns == 64) return run(attention_shape<8, 2>{});
+    run(attention_shape<8, 4>{});
+  }
+  static constexpr int few_rows = 8, many_rows = 32;
+};
+
+/// Blocks of few rows where those of many would be too few for the device, or too empty.
+template <class Arithmetic = plain_arithmetic, class T>
+attention_plan plan_attention(const attention_call<T>& call, index leaves, int processors) {
+  attention_plan plan;
+  const auto choose = [&](int rows, int columns) {
+    plan.rows = rows;
+    plan.columns = columns;
+    Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+      plan.units = call.batches * call.key_heads * units_of_head<Shape>(call);
+    });
+  };
+  choose(Arithmetic::many_rows, call.dv <= 64 ? 64 : 128);
+  if (Arithmetic::few_rows < Arithmetic::many_rows &&
+      (call.rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
+    choose(Arithmetic::few_rows, 128);
+  }
+  plan.wave = plan.units;
+  if (leaves == 1 || plan.units == 0) return plan;
+  Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+    const std::size_t unit = static_cast<std::size_t>(leaves * Shape::shards) * sizeof(typename Shape::state);
+    plan.wave = std::clamp<index>(static_cast<index>(most_waiting_bytes / unit), 1, plan.units);
+    plan.bytes = static_cast<std::size_t>(plan.wave) * unit;
+  });
+  return plan;
+}
+
+/// launch(kernel, blocks) for every kernel of a call, in order, with `plan.bytes` of workspace.
+template <class Arithmetic = plain_arithmetic, class Launch, class T, class Rule, class Out>
+void launch_attention(const Launch& launch, const attention_plan& plan, const attention_work<T, Rule, Out>& work,
+                      void* workspace) {
+  using put = put_attention<T, Out>;
+  Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+    using tile = typename Arithmetic::template tile<T, Rule, Shape>;
+    auto* const nodes = work.leaves == 1 ? nullptr : static_cast<typename Shape::state*>(workspace);
+    for (index first = 0; first < plan.units; first += plan.wave) {
+      const index count = std::min(plan.wave, plan.units - first);
+      launch(attend_leaves<T, Rule, tile, put>{work.call, work.rule, first, count, work.leaves, {nodes, work.put}},
+             count * work.leaves);
+      if (nodes == nullptr) continue;
+      launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put},
+             count * Shape::shards / block_threads);
+    }
+  });
+}
+
+}  // namespace regroup::cuda

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// A tile of keys on plain arithmetic: the chains of algorithms/attention_fold.hpp, each in one thread, so the bits of the
+// CPU. Scores: a lane has two keys and the warp's rows; then a lane has some columns of V and the warp's rows, and the
+// weights go from one to the other through shared memory. Level: block.
+#pragma once
+
+#include <tuple>
+
+#include "regroup/cuda/attention_call.hpp"
+
+namespace regroup::cuda {
+
+/// A score through a bound rule; through several, of which each may hide the key for good.
+template <class Rule>
+inline constexpr bool changes_scores = mask_rules::has_function<Rule, float>;
+template <class... Rules>
+inline constexpr bool changes_scores<mask_rules::all_of<Rules...>> = (changes_scores<Rules> || ...);
+template <class Rule>
+constexpr float scored_by(const Rule& rule, float score, index batch, index head, index query, index key) {
+  if constexpr (changes_scores<Rule>) {
+    return static_cast<float>(rule(score, batch, head, query, key));
+  } else {
+    return score;
+  }
+}
+template <class... Rules>
+constexpr float scored_by(const mask_rules::all_of<Rules...>& all, float score, index batch, index head, index query,
+                          index key) {
+  bool hides = false;
+  const auto apply = [&]<class Rule>(const Rule& rule) {
+    score = scored_by(rule, score, batch, head, query, key);
+    if constexpr (changes_scores<Rule>) hides = hides || score == -math::detail::infinity<float>;
+  };
+  std::apply([&](const auto&... rules) { (apply(rules), ...); }, all.rules);
+  return hides ? -math::detail::infinity<float> : score;
+}
+
+/// The same state in the frame of a maximum that is not lower: what a tile's keys are added to.
+template <class State>
+constexpr State raised(const State& s, float m) {
+  if (!(m > s.m)) return s;
+  const float factor = math::decay(s.m - m);
+  return {m, math::fma(s.l, factor, -0.0f), scale(s.o, factor)};
+}
+/// Four columns of a row, which shared memory hands over at once.
+struct alignas(16) quad {
+  float x[4];
+};
+/// The weights of two keys. A hidden key's is negative: it is left out, whatever its value holds.
+struct weight_pair {
+  float of[2];
+};
+inline constexpr float hidden_weight = -1;
+
+/// How a block folds a tile on plain arithmetic.
+template <class T, class Rule, class Shape>
+struct plain_tile {
+  using shape = Shape;
+  using state = typename shape::state;
+  static constexpr int resident_blocks = shape::thread_rows * shape::columns > 512 ? 3 : 4;
+  static constexpr int thread_rows = shape::thread_rows, rows = shape::rows;
+  static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
+  static constexpr int panel = warp_threads;  // columns of q and k in shared memory at once
+  using states = state[static_cast<std::size_t>(thread_rows)];
+  using scores = float[static_cast<std::size_t>(thread_rows)][2];
+  const attention_call<T>& call;
+  const Rule& rule;
+
+  /// Adds the keys of a tile to the thread's states.
+  template <class Block, class Keys>
+  constexpr void fold(Block& b, attention_turns& turn, const Keys& tile, states& s) const {
+    scores score = {};
+    products(b, turn, tile, score);
+    if (!tile.looks) return;
+    weigh(b, tile, score, s);
+    values(b, tile, s);
+  }
+
+ private:
+  /// score = q scale k over columns ascending, of the keys 2 lane and 2 lane + 1 and the warp's rows.
+  template <class Block, class Keys>
+  constexpr void products(Block& b, attention_turns& turn, const Keys& tile, scores& score) const {
+    constexpr int quads = panel / 4, step = quads + 1;  // a step that spreads keys over the banks
+    auto q = b.template shared<quad, 2 * rows * quads>();
+    auto k = b.template shared<quad, 2 * tile_keys * step>();
+    const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
+    const auto load = [](const T* row, index stride, int column, int end) {
+      quad x{};
+      unrolled<4>([&](int i) {
+        if (column + i < end) x.x[i] = widen(row[(column + i) * stride]);
+      });
+      return x;
+    };
+    for (int column = 0; column < call.d; column += panel) {
+      turn.panels = 1 - turn.panels;
+      const int q_panel = turn.panels * rows * quads, k_panel = turn.panels * tile_keys * step;
+      for (int i = b.thread(); i < rows * quads; i += block_threads) {
+        quad x{};
+        if (call.has_row(tile.at, i / quads)) {
+          const row_sight s = tile.sights(i / quads);
+          x = load(call.q.row(tile.at.batch, s.head, s.query), call.q.strides[3], column + i % quads * 4, call.d);
+          unrolled<4>([&](int j) { x.x[j] *= call.scale; });
+        }
+        q.set(q_panel + i, x);
+      }
+      for (int i = b.thread(); i < tile_keys * quads; i += block_threads) {
+        const int key = i / quads;
+        const quad x = key < tile.keys
+                           ? load(call.k.data + tile.places(key).k, call.k.strides[3], column + i % quads * 4, call.d)
+                           : quad{};
+        k.set(k_panel + (key % 2 * warp_threads + key / 2) * step + i % quads, x);
+      }
+      b.barrier();
+      const int left = smaller(call.d - column, panel);
+      for (int c = 0; tile.looks && 4 * c < left; ++c) {
+        const quad k_0 = k.get(k_panel + lane * step + c), k_1 = k.get(k_panel + (lane + warp_threads) * step + c);
+        unrolled<thread_rows>([&](int r) {
+          const quad x = q.get(q_panel + (warp * thread_rows + r) * quads + c);
+          unrolled<4>([&](int i) {
+            if (4 * c + i >= left) return;
+            score[r][0] = math::fma(x.x[i], k_0.x[i], score[r][0]);
+            score[r][1] = math::fma(x.x[i], k_1.x[i], score[r][1]);
+          });
+        });
+      }
+    }
+  }
+
+  /// Raises each row's state to the tile's maximum and leaves the weights of its keys in shared memory.
+  template <class Block, class Keys>
+  constexpr void weigh(Block& b, const Keys& tile, scores& score, states& s) const {
+    auto weights = b.template shared<weight_pair, shape::shards>();
+    const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
+    unrolled<thread_rows>([&](int r) {
+      const row_sight sight = tile.sights(warp * thread_rows + r);
+      float top = s[r].m;
+      unrolled<2>([&](int i) {
+        const int key = tile.first + 2 * lane + i;
+        score[r][i] = sight.first <= key && key < sight.last
+                          ? scored_by(rule, score[r][i], tile.at.batch, sight.head, sight.query, tile.leaf_first + key)
+                          : -math::detail::infinity<float>;
+        top = score[r][i] > top ? score[r][i] : top;  // a NaN is none
+      });
+      for (int d = warp_threads / 2; d >= 1; d /= 2) {
+        const float other = b.template shuffle_down<warp_threads>(top, d);
+        top = other > top ? other : top;
+      }
+      top = b.template broadcast<warp_threads>(top);
+      s[r] = raised(s[r], top);
+      const softmax_weight<float> weight{top};
+      weight_pair w{};
+      unrolled<2>([&](int i) {
+        w.of[i] = score[r][i] == -math::detail::infinity<float> ? hidden_weight : weight(score[r][i]);
+      });
+      weights.set((warp * thread_rows + r) * warp_threads + lane, w);
+    });
+    b.template group_barrier<warp_threads>();  // those of the next tile's have a block's barrier before them
+  }
+
+  /// l = l + w and O = fma(w, v, O) over keys ascending.
+  template <class Block, class Keys>
+  constexpr void values(Block& b, const Keys& tile, states& s) const {
+    auto weights = b.template shared<weight_pair, shape::shards>();
+    const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
+    constexpr int columns = shape::columns / warp_threads;
+    for (int pair = 0; 2 * pair < tile.keys; ++pair) {
+      weight_pair w[static_cast<std::size_t>(thread_rows)];
+      unrolled<thread_rows>(
+          [&](int r) { w[r] = weights.get((warp * thread_rows + r) * warp_threads + pair); });
+      unrolled<2>([&](int i) {
+        if (2 * pair + i >= tile.keys) return;
+        const T* const row = call.v.data + tile.places(2 * pair + i).v;
+        fixed_vector<float, columns> v{};
+        unrolled<columns>([&](int c) {
+          const int column = tile.at.first_column + shape::column_of(lane, c);
+          if (column < call.dv) v.values[c] = widen(row[column * call.v.strides[3]]);
+        });
+        unrolled<thread_rows>([&](int r) {
+          if (w[r].of[i] < 0) return;
+          s[r].l += w[r].of[i];
+          s[r].o = axpy(v, w[r].of[i], s[r].o);
+        });
+      });
+    }
+  }
+};
+
+}  // namespace regroup::cuda

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which kernels a call of attention on a device is given, over all shapes, and what it refuses: plain host code.
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "../attention/cases.hpp"
+#include "../order/cases.hpp"
+#include "regroup/cuda/attention_masks.hpp"
+#include "regroup/cuda/attention_plan.hpp"
+
+namespace {
+
+using cases::refused;
+using cases::tensor;
+using regroup::index;
+using regroup::shape;
+namespace cuda = regroup::cuda;
+
+/// An address that nobody may look at, far from that of other numbers.
+template <class T>
+cuda::device_view<T> somewhere(const shape& extents, std::uintptr_t number = 1) {
+  return {reinterpret_cast<T*>(number << 40), extents};
+}
+template <class T = float, class Mask = regroup::no_mask>
+auto work_of(const shape& q, const shape& k, const shape& v, const shape& out,
+             const cuda::attention_options<Mask>& options = {}) {
+  return cuda::attention_work_of<T>(somewhere<const T>(q), cuda::dense(somewhere<T>(k, 2), somewhere<T>(v, 3)),
+                                    somewhere<T>(out, 4), options);
+}
+cuda::attention_call<float> call_of(index batches, index key_heads, int group, int queries, index keys, int dv) {
+  return work_of({batches, key_heads * group, queries, 8}, {batches, key_heads, keys, 8}, {batches, key_heads, keys, dv},
+                 {batches, key_heads * group, queries, dv})
+      .call;
+}
+
+TEST(attention_plans, cover_every_row_and_column_once) {
+  for (const auto& [batches, key_heads, group, queries, dv] : {std::tuple{1, 1, 1, 1, 1},
+                                                               {2, 3, 4, 5, 128},
+                                                               {1, 2, 1, 33, 129},
+                                                               {3, 1, 8, 1, 64},
+                                                               {1, 1, 1, 300, 65},
+                                                               {2, 2, 2, 9, 0}}) {
+    const auto call = call_of(batches, key_heads, group, queries, 10, dv);
+    for (const int rows : {8, 32}) {
+      for (const int columns : {64, 128}) {
+        cuda::plain_arithmetic::with_shape({rows, columns}, [&]<class Shape>(Shape) {
+          std::set<std::tuple<index, index, index, int>> seen;
+          const index units = batches * key_heads * cuda::units_of_head<Shape>(call);
+          for (index unit = 0; unit < units; ++unit) {
+            const auto at = cuda::place<Shape>(call, unit);
+            for (int row = 0; row < Shape::rows && call.has_row(at, row); ++row) {
+              EXPECT_EQ(call.head_of(at, row) / group, at.key_head);
+              EXPECT_TRUE(seen.emplace(at.batch, call.head_of(at, row), call.query_of(at, row), at.first_column).second);
+            }
+          }
+          const int chunks = dv == 0 ? 1 : (dv + Shape::columns - 1) / Shape::columns;
+          EXPECT_EQ(static_cast<int>(seen.size()), batches * key_heads * group * queries * chunks);
+        });
+      }
+    }
+  }
+}
+
+TEST(attention_plans, bound_their_workspace_by_waves) {
+  for (const int rows : {0, 1, 8, 9, 64, 4096, 1 << 20}) {
+    for (const index leaves : {1, 2, 33, 1000, 100'000}) {
+      for (const int dv : {1, 64, 128, 256}) {
+        for (const int processors : {0, 1, 132}) {
+          const auto plan = cuda::plan_attention(call_of(2, 4, 1, rows, 5, dv), leaves, processors);
+          cuda::plain_arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+            const auto unit = static_cast<std::size_t>(leaves * Shape::shards) * sizeof(typename Shape::state);
+            EXPECT_EQ(plan.bytes, leaves == 1 || rows == 0 ? 0 : static_cast<std::size_t>(plan.wave) * unit);
+            EXPECT_LE(plan.bytes, std::max(cuda::most_waiting_bytes, unit));
+            EXPECT_LE(plan.wave, plan.units);
+            EXPECT_EQ(plan.units == 0, rows == 0);
+            if (rows <= 8 || rows >= 4096) {
+              EXPECT_EQ(Shape::rows, rows <= 8 ? 8 : 32);
+            }
+          });
+        }
+      }
+    }
+  }
+}
+
+TEST(attention_plans, take_the_hosts_arguments) {
+  const auto work = work_of({2, 6, 5, 16}, {2, 3, 2049, 16}, {2, 3, 2049, 4}, {2, 6, 5, 4});
+  EXPECT_EQ(work.call.group, 2);
+  EXPECT_EQ(work.call.rows(), 10);
+  EXPECT_EQ(work.leaves, 3);
+  EXPECT_EQ(work.call.scale, 0.25f);
+  EXPECT_EQ(work_of({5, 16}, {7, 16}, {7, 4}, {5, 4}).call.key_heads, 1);
+  EXPECT_EQ(work_of({5, 16}, {0, 16}, {0, 4}, {5, 4}).leaves, 1);
+}
+
+TEST(attention_plans, refuse_what_the_host_refuses) {
+  refused<regroup::shape_error>([] { work_of({5, 16}, {7, 15}, {7, 4}, {5, 4}); });
+  refused<regroup::shape_error>([] { work_of({5, 16}, {7, 16}, {8, 4}, {5, 4}); });
+  refused<regroup::shape_error>([] { work_of({3, 5, 16}, {2, 7, 16}, {2, 7, 4}, {3, 5, 4}); });
+  refused<regroup::shape_error>([] { work_of({5, 16}, {7, 16}, {7, 4}, {5, 5}); });
+  refused<regroup::shape_error>([] { work_of({16}, {7, 16}, {7, 4}, {4}); });
+  refused<regroup::argument_error>(
+      [] { work_of({5, 16}, {7, 16}, {7, 4}, {5, 4}, cuda::attention_options<>{.scale = std::nan("")}); });
+  refused<regroup::argument_error>([] {
+    work_of({5, 16}, {7, 16}, {7, 4}, {5, 4}, cuda::attention_options<regroup::window>{.mask = {-2, 0}});
+  });
+  refused<regroup::shape_error>([] {
+    work_of({5, 16}, {7, 16}, {7, 4}, {5, 4}, cuda::attention_options<>{.logsumexp = somewhere<float>({6}, 5)});
+  });
+  refused<regroup::shape_error>([] {
+    work_of({2, 5, 16}, {1, 7, 16}, {1, 7, 4}, {2, 5, 4},
+            cuda::attention_options<>{.sinks = somewhere<const float>({3}, 5)});
+  });
+  refused<regroup::shape_error>([] {
+    work_of({2, 5, 16}, {1, 7, 16}, {1, 7, 4}, {2, 5, 4},
+            cuda::attention_options<cuda::alibi>{.mask = {somewhere<const float>({3}, 5)}});
+  });
+  refused<regroup::overlap_error>([] {
+    const cuda::attention_options<> options;
+    cuda::attention_work_of<float>(somewhere<const float>({5, 16}), cuda::dense(somewhere<float>({7, 16}, 2),
+                                                                               somewhere<float>({7, 16}, 3)),
+                                   somewhere<float>({5, 16}, 3), options);
+  });
+  refused<regroup::shape_error>([] {
+    work_of({1, 1, index{1} << 31, 1}, {1, 1, 7, 1}, {1, 1, 7, 1}, {1, 1, index{1} << 31, 1});
+  });
+}
+
+TEST(attention_plans, refuse_tables_and_lengths_that_do_not_fit) {
+  const auto with = [](const shape& table, const shape& lengths, const shape& strides) {
+    const cuda::attention_options<> options;
+    const cuda::device_view<const int> given(reinterpret_cast<const int*>(std::uintptr_t{5} << 40), lengths, strides);
+    return cuda::attention_work_of<float>(
+        somewhere<const float>({2, 1, 5, 16}),
+        cuda::paged(somewhere<float>({9, 1, 16, 16}, 2), somewhere<float>({9, 1, 16, 4}, 3),
+                    somewhere<const int>(table, 6), given),
+        somewhere<float>({2, 1, 5, 4}, 4), options);
+  };
+  EXPECT_EQ(with({2, 70}, {2}, {1}).leaves, 2);
+  EXPECT_EQ(with({2, 70}, {2}, {1}).call.page_size, 16);
+  refused<regroup::shape_error>([&] { with({3, 70}, {2}, {1}); });
+  refused<regroup::shape_error>([&] { with({70}, {2}, {1}); });
+  refused<regroup::shape_error>([&] { with({2, 70}, {3}, {1}); });
+  refused<regroup::shape_error>([&] { with({2, 70}, {2}, {2}); });
+  refused<regroup::shape_error>([&] { with({2, 70}, {2, 1}, {1, 1}); });
+}
+
+}  // namespace

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The layouts of mma's fragments: each matrix is held whole, each element once; the tables of the documentation at some
+// lanes; and products by emulated warps are those of the matrices, in whichever order pairs are handed over.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "emulator.hpp"
+#include "regroup/cuda/mma.hpp"
+
+namespace {
+
+using emulated::machine;
+using regroup::bfloat16;
+using regroup::float16;
+namespace cuda = regroup::cuda;
+using place = cuda::mma_place;
+
+/// Every element of a matrix (rows, columns) is held by one lane, at one place.
+template <class At>
+void expect_whole(int rows, int columns, int each, const At& at) {
+  std::set<std::pair<int, int>> seen;
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int i = 0; i < each; ++i) {
+      const place p = at(lane, i);
+      EXPECT_TRUE(p.row >= 0 && p.row < rows && p.column >= 0 && p.column < columns);
+      EXPECT_TRUE(seen.emplace(p.row, p.column).second);
+    }
+  }
+  EXPECT_EQ(static_cast<int>(seen.size()), rows * columns);
+}
+
+/// 16 rows and 8 columns of depth 16, small integers: exact in every type.
+float left_at(int row, int k) { return static_cast<float>((row * 7 + k * 3) % 13 - 6); }
+float right_at(int k, int column) { return static_cast<float>((k * 5 + column * 11) % 17 - 8); }
+
+template <class T>
+struct product {
+  float* sums;  // (16, 8)
+  template <class B>
+  void operator()(B& b) const {
+    const int lane = b.thread(), row = lane / 4, column = lane % 4 * 2;
+    cuda::mma_sums s{{1, 2, 3, 4}};
+    constexpr int eights = cuda::mma_eights<T>;
+    for (int k = 0; k < 16; k += 8 * eights) {
+      cuda::mma_pairs<T> upper, lower, right;
+      for (int e = 0; e < eights; ++e) {
+        for (int i = 0; i < 2; ++i) {
+          const int at = k + 8 * e + column + i;
+          upper[e].of[i] = T(left_at(row, at));
+          lower[e].of[i] = T(left_at(row + 8, at));
+          right[e].of[i] = T(right_at(at, row));
+        }
+      }
+      s = cuda::multiply_pairs<T>(b, upper, lower, right, s);
+    }
+    for (int i = 0; i < 4; ++i) {
+      const place at = cuda::mma_place_sum(lane, i);
+      sums[at.row * 8 + at.column] = s.sums[i] - static_cast<float>(1 + i);
+    }
+  }
+};
+template <class T>
+void expect_the_product() {
+  float sums[128] = {};
+  machine().run(product<T>{sums}, 1, 32);
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      float expected = 0;
+      for (int k = 0; k < 16; ++k) expected += left_at(row, k) * right_at(k, column);
+      EXPECT_EQ(sums[row * 8 + column], expected) << row << ", " << column;
+    }
+  }
+}
+
+TEST(mma, holds_every_element_once) {
+  expect_whole(16, 16, 8, cuda::mma_place_left<float16>);
+  expect_whole(16, 8, 4, cuda::mma_place_right<bfloat16>);
+  expect_whole(16, 8, 4, cuda::mma_place_left<float>);
+  expect_whole(8, 8, 2, cuda::mma_place_right<float>);
+  expect_whole(16, 8, 4, cuda::mma_place_sum);
+}
+
+TEST(mma, is_laid_out_as_documented) {  // lane 13: the fourth row of eight, the second place of four
+  const place left_16[] = {{3, 2}, {3, 3}, {11, 2}, {11, 3}, {3, 10}, {3, 11}, {11, 10}, {11, 11}};
+  const place right_16[] = {{2, 3}, {3, 3}, {10, 3}, {11, 3}};
+  const place left_8[] = {{3, 1}, {11, 1}, {3, 5}, {11, 5}};
+  const place right_8[] = {{1, 3}, {5, 3}};
+  const place sums[] = {{3, 2}, {3, 3}, {11, 2}, {11, 3}};
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(cuda::mma_place_left<float16>(13, i), left_16[i]);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(cuda::mma_place_right<float16>(13, i), right_16[i]);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(cuda::mma_place_left<float>(13, i), left_8[i]);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(cuda::mma_place_right<float>(13, i), right_8[i]);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(cuda::mma_place_sum(13, i), sums[i]);
+}
+
+TEST(mma, multiplies_pairs) {
+  expect_the_product<float16>();
+  expect_the_product<bfloat16>();
+  expect_the_product<float>();
+}
+
+TEST(mma, splits_a_float_in_two_tf32) {
+  for (const float x : {1.0f, 0x1.fffffep+0f, -0x1.234568p-3f, 3.14159274f, 0x1.001p+0f}) {
+    const float large = cuda::nearest_tf32(x), small = cuda::nearest_tf32(x - large);
+    EXPECT_EQ(std::bit_cast<std::uint32_t>(large) & 0x1fffu, 0u);
+    EXPECT_LE(std::abs(x - large), std::abs(x) * 0x1p-11f);
+    EXPECT_LE(std::abs(x - large - small), std::abs(x) * 0x1p-22f);
+  }
+}
+
+}  // namespace
