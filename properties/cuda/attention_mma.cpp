@@ -78,6 +78,7 @@ TEST(attention_mma, no_batch_grid_or_schedule_changes_a_bit) {
   const problem p(4, 2, 35, 1100, 16, 9);
   const auto all = attend(p, causal{});
   for (auto [name, on] : emulated::machines()) EXPECT_TRUE(same_bits(attend(p, causal{}, on, 3), all)) << name;
+  if (order::small()) return;
   for (const index h : {0, 3}) {
     const auto head = [&](const tensor<bfloat16>& x, index of) { return x.view()[0][of]; };
     const auto alone = attend(machine(), head(p.q, h), head(p.k, h / 2), head(p.v, h / 2), causal{});
