@@ -14,7 +14,7 @@
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 
-namespace {
+namespace ours {  // named: beside ::cuda an alias in no namespace is ambiguous
 
 namespace cuda = regroup::cuda;
 using regroup::bfloat16;
@@ -90,29 +90,37 @@ std::size_t scanned_by_cub(const request& r) {
 }
 template <class X>
 std::size_t softmaxed(const request& r) {
-  if (r.memory == nullptr) return softmax_workspace(r.on, r.rows<const X>(0));
-  softmax_into(r.on, r.rows<const X>(0), r.rows<X>(1), *r.memory);
+  if (r.memory == nullptr) return regroup::softmax_workspace(r.on, r.rows<const X>(0));
+  regroup::softmax_into(r.on, r.rows<const X>(0), r.rows<X>(1), *r.memory);
   return 0;
 }
 template <class X>
 std::size_t log_summed(const request& r) {
-  if (r.memory == nullptr) return softmax_workspace(r.on, r.rows<const X>(0));
-  logsumexp_into(r.on, r.rows<const X>(0), cuda::device_view<float>(r.at<float>(1), {r.shape[0]}), *r.memory);
+  if (r.memory == nullptr) return regroup::softmax_workspace(r.on, r.rows<const X>(0));
+  regroup::logsumexp_into(r.on, r.rows<const X>(0), cuda::device_view<float>(r.at<float>(1), {r.shape[0]}), *r.memory);
   return 0;
 }
 
 /// Of one batch: (heads, queries, d) over (key heads, keys, d).
-template <class X, class Mask>
-std::size_t attended(const request& r) {
+template <class X, class Mask, class Device>
+std::size_t attended_on(const Device& on, const request& r) {
   const index heads = r.shape[0], key_heads = r.shape[1], queries = r.shape[2], keys = r.shape[3], d = r.shape[4];
   const cuda::device_view<const X> q(r.at<const X>(0), {heads, queries, d});
   const auto kv = cuda::dense(cuda::device_view<const X>(r.at<const X>(1), {key_heads, keys, d}),
                               cuda::device_view<const X>(r.at<const X>(2), {key_heads, keys, d}));
   const cuda::device_view<X> out(r.at<X>(3), {heads, queries, d});
   const cuda::attention_options<Mask> options{.mask = Mask{}};
-  if (r.memory == nullptr) return attention_workspace(r.on, q, kv, out, options);
-  attention_into(r.on, q, kv, out, *r.memory, options);
+  if (r.memory == nullptr) return attention_workspace(on, q, kv, out, options);
+  attention_into(on, q, kv, out, *r.memory, options);
   return 0;
+}
+template <class X, class Mask = regroup::no_mask>
+std::size_t attended(const request& r) {
+  return attended_on<X, Mask>(r.on, r);
+}
+template <class X, class Mask = regroup::no_mask>
+std::size_t attended_fast(const request& r) {
+  return attended_on<X, Mask>(r.on.with(cuda::tensor_cores), r);
 }
 
 struct entry {
@@ -137,39 +145,43 @@ constexpr entry entries[] = {
     {"softmax/rows/bf16", softmaxed<bfloat16>},
     {"logsumexp/rows/fp32", log_summed<float>},
     {"logsumexp/rows/bf16", log_summed<bfloat16>},
-    {"attention/full/fp32", attended<float, regroup::no_mask>},
+    {"attention/full/fp32", attended<float>},
     {"attention/causal/fp32", attended<float, regroup::causal>},
-    {"attention/full/bf16", attended<bfloat16, regroup::no_mask>},
+    {"attention/full/bf16", attended<bfloat16>},
     {"attention/causal/bf16", attended<bfloat16, regroup::causal>},
-    {"decode/full/bf16", attended<bfloat16, regroup::no_mask>},
+    {"decode/full/bf16", attended<bfloat16>},
+    {"attention/full/bf16 fast", attended_fast<bfloat16>},
+    {"attention/causal/bf16 fast", attended_fast<bfloat16, regroup::causal>},
+    {"decode/full/bf16 fast", attended_fast<bfloat16>},
 };
 
 thread_local std::string sentence;
 
-}  // namespace
+}  // namespace ours
 
 extern "C" {
 
 /// The name of entry i, or null past the last.
 const char* regroup_gpu_name(int i) {
-  return i < static_cast<int>(std::size(entries)) ? entries[i].name : nullptr;
+  return i < static_cast<int>(std::size(ours::entries)) ? ours::entries[i].name : nullptr;
 }
 
 /// Runs an entry, or with a null `memory` stores in *bytes what it needs. Null, or what went wrong.
 const char* regroup_gpu_call(const char* name, const std::int64_t* shape, void* const* arrays, void* memory,
                              std::int64_t* bytes, cudaStream_t stream) {
   try {
-    for (const entry& e : entries) {
+    for (const ours::entry& e : ours::entries) {
       if (std::string_view(name) != e.name) continue;
-      const cuda::workspace given{memory, static_cast<std::size_t>(*bytes)};
-      const std::size_t wanted = e.call({shape, arrays, memory == nullptr ? nullptr : &given, cuda::device(stream)});
+      const regroup::cuda::workspace given{memory, static_cast<std::size_t>(*bytes)};
+      const regroup::cuda::device on(stream);
+      const std::size_t wanted = e.call({shape, arrays, memory == nullptr ? nullptr : &given, on});
       if (memory == nullptr) *bytes = static_cast<std::int64_t>(wanted);
       return nullptr;
     }
-    sentence = std::string("there is no entry called ") + name;
+    ours::sentence = std::string("there is no entry called ") + name;
   } catch (const std::exception& e) {
-    sentence = e.what();
+    ours::sentence = e.what();
   }
-  return sentence.c_str();
+  return ours::sentence.c_str();
 }
 }
