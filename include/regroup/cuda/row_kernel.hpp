@@ -116,9 +116,11 @@ constexpr auto told_by_first(Team& of, const F& f) {
   return of.broadcast(x).value;
 }
 
-/// Registers that hold a tile, at most.
+/// Blocks a multiprocessor is to hold, each with a tile in registers; a tile of doubles, and its weights, need 170 of a
+/// thread's.
 template <std::floating_point Real>
-inline constexpr int row_blocks = resident_blocks_for(32 * sizeof(Real), sizeof(typename log_sum_exp<Real>::state));
+inline constexpr int row_blocks =
+    sizeof(Real) > 4 ? 2 : resident_blocks_for(32 * sizeof(Real), sizeof(typename log_sum_exp<Real>::state));
 
 /// Elements a thread holds of a row at most: four threads have 8 each, a warp reading neighbours of one row together.
 template <int Threads>
