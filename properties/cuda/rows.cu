@@ -39,6 +39,7 @@ std::vector<float> widened(const std::vector<X>& xs) {
 template <class X>
 void softmax_rows(const cuda::device& on, kind k) {
   for (const index n : lengths) {
+    if (gpu::is_left_out(n)) continue;
     const index count = count_of(n);
     const auto xs = elements<X>(k, count * n);
     const gpu::array<X> x(xs);
@@ -60,6 +61,7 @@ void softmax_rows(const cuda::device& on, kind k) {
 /// The mean of the losses with its gradient in place, by the verb and in a captured graph.
 void cross_entropy_rows(const cuda::device& on) {
   for (const index n : lengths) {
+    if (gpu::is_left_out(n)) continue;
     const index count = count_of(n);
     const auto xs = elements<float>(kind::plain, count * n);
     std::vector<int> targets;
