@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tile of keys on tensor cores: scores and O are products of small matrices (cuda/mma.hpp), 16 rows to a warp, m and l
 // replicated over the four lanes that share a row. float16 and bfloat16 as they are, weights rounded to them for l and O
-// alike; float by three products of tf32. The states, the frame and the combine are those of the plain tile; the order
-// inside a product is the hardware's, so bits are those of one kind of device, still with any grid, batch and pages.
+// alike. The states, the frame and the combine are those of the plain tile; the order inside a product is the hardware's,
+// so bits are those of one kind of device, still with any grid, batch and pages.
 // Level: warp and block (FlashAttention-2: Dao 2023).
 #pragma once
 
