@@ -319,9 +319,16 @@ class Gpu(unittest.TestCase):
         self.assertEqual(gpu.verdict(0, "2 faults"), "passed")
         self.assertEqual(gpu.verdict(77, "no CUDA device\n\n"), "exit status 77: no CUDA device")
         self.assertEqual(gpu.verdict(-11, ""), "exit status -11: no output")
-        self.assertEqual(gpu.run([sys.executable, "-c", "while True: pass"], 0.2), "more than 0 s")
+        forks = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'while True: pass'])"
+        self.assertEqual(gpu.run([sys.executable, "-c", forks], 0.5), "more than 0 s")
         self.assertEqual(gpu.run([sys.executable, "-c", "import os; print(os.environ['A']); exit(3)"], 9, A="b"),
                          "exit status 3: b")
+
+    def test_works_that_cannot_be_measured_are_named(self):
+        if not gpu.clocks():
+            found, said = gpu.measured_apart(gpu.ALL[:2], pathlib.Path("/nowhere"), 60)
+            self.assertEqual(found, {"limits": {}, "records": []})
+            self.assertRegex(said, "^exit status 1: .*Error")
 
     def test_what_it_writes(self):
         r = record(work="attention/full/bf16/h4_n64_d64", threads=None)
