@@ -176,6 +176,9 @@ void unordered(const std::vector<float>& xs) {
   const gpu::array<float> out(std::vector<float>(static_cast<std::size_t>(n / block)));
   reduce_segments(fast, x.view(), o.view(), out.view(), m);
   expect_all(out.values(), rows_of(xs, block), "reduce_segments, unordered");
+  const gpu::array<float> nothing(std::vector<float>{}), no_answer(std::vector<float>{});
+  const gpu::array<int> no_segment(std::vector<int>{0});
+  reduce_segments(fast, nothing.view(), no_segment.view(), no_answer.view(), m);  // nothing to do, and no error
 }
 
 /// The same by Thrust's sequential back end, which needs no device.

@@ -66,6 +66,14 @@ TEST(extremum, enumerate_numbers_memory) {
   EXPECT_EQ(position, 11);
 }
 
+/// A tile as a device's threads hold it between them.
+struct held_between_threads {
+  [[nodiscard]] regroup::index size() const;
+  regroup::indexed<float> operator[](regroup::index i) const;
+  [[nodiscard]] int elements() const;
+};
+static_assert(!regroup::has_lift_tile<regroup::top_k<float, 3>, held_between_threads>, "sorting a tile is for a host");
+
 TEST(top_k, order_and_ties) {
   const placed xs = at({1, 3, -0.0F, 3, none, inf, 0, none, -inf});
   const placed expected{{none, 4}, {none, 7}, {inf, 5}, {3, 1}, {3, 3}, {1, 0}, {-0.0F, 2}, {0, 6}, {-inf, 8}};

@@ -19,7 +19,9 @@
 namespace regroup::cuda {
 
 inline void check(cudaError_t status, const char* doing) {
-  if (status != cudaSuccess) throw_device(static_cast<int>(status), cudaGetErrorString(status), doing);
+  if (status == cudaSuccess) return;
+  cudaGetLastError();  // said here, so that no later call says it again
+  throw_device(static_cast<int>(status), cudaGetErrorString(status), doing);
 }
 
 /// Device memory of the stream's pool, given back in the stream's order.
@@ -83,8 +85,11 @@ class device {
   template <class Kernel>
   void launch(const Kernel& kernel, index blocks) const {
     static_assert(sizeof(Kernel) <= 4096, "regroup: a monoid on a device has at most about 4000 bytes of its own");
-    run_kernel<<<static_cast<unsigned>(blocks), block_threads, 0, stream_>>>(kernel);
-    check(cudaGetLastError(), "a launch");
+    cudaLaunchConfig_t config{};
+    config.gridDim = dim3(static_cast<unsigned>(blocks));
+    config.blockDim = dim3(block_threads);
+    config.stream = stream_;
+    check(cudaLaunchKernelEx(&config, run_kernel<Kernel>, kernel), "a launch");
   }
 
   /// put(row, state), on the device, for every row of a batch; workspace of `fold_bytes` bytes.

@@ -167,6 +167,7 @@ void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view
   const cuda::device_buffer memory(static_cast<std::size_t>(out.size()) * sizeof(state_of<M>), fast.on().stream());
   auto* const states = static_cast<state_of<M>*>(memory.data());
   const auto put = cuda::output(xs, out, offsets.size() - 1, m);
+  if (out.size() == 0) return;
   const auto call = cuda::cub_segments(fast, xs, offsets, m, projection, states);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) {
     fast.run(call, w);

@@ -60,7 +60,9 @@ class top_k {
     for (indexed<T>& place : s) place.position = place.position == detail::no_position ? -1 : place.position;
     return s;
   }
+  /// On a host. Threads that hold a tile between them fold it: the same state.
   template <class Tile>
+    requires(!requires(const Tile& tile) { tile.elements(); })
   constexpr state lift_tile(const Tile& tile) const {
     std::vector<indexed<T>> all;
     all.reserve(static_cast<std::size_t>(tile.size()));
