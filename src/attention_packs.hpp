@@ -24,6 +24,7 @@ struct pack {
   using word = std::conditional_t<sizeof(Real) == 4, std::int32_t, std::int64_t>;
   typedef Real vector __attribute__((vector_size(Bytes)));    // NOLINT: aliases cannot carry it in a template
   typedef word integers __attribute__((vector_size(Bytes)));  // NOLINT
+  typedef std::make_unsigned_t<word> bits __attribute__((vector_size(Bytes)));  // NOLINT
   static constexpr int width = Bytes / static_cast<int>(sizeof(Real));
   static constexpr bool is_float = sizeof(Real) == 4;
   vector x;
@@ -153,7 +154,7 @@ inline void transpose(packs<Pack, Pack::width>& x) {
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
   if constexpr (Pack::is_float) {
-    using integers = typename Pack::integers;
+    using bits = typename Pack::bits;  // which wrap, where x is far below what is kept
     const Pack rounder = Pack::all(0x1.8p+23f);
     packs<Pack, N> n, r, p;
     unrolled<N>([&](int i) { n[i] = Pack::fma(x[i], Pack::all(0x1.715476p+0f), rounder); });
@@ -165,9 +166,10 @@ inline void decay(packs<Pack, N>& x) {
     };
     horner(0x1.123984p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
     unrolled<N>([&](int i) {
-      const integers power = __builtin_convertvector(n[i].x, integers) << 23;  // 0 for NaN, which so stays NaN
-      const integers scaled = reinterpret_cast<integers>(p[i].x) + power;
-      const integers kept = x[i].x < Pack::all(math::exp_lowest<float>).x ? integers{} : scaled;
+      const auto nearest = __builtin_convertvector(n[i].x, typename Pack::integers);
+      const bits power = reinterpret_cast<bits>(nearest) << 23;  // 0 for NaN, which so stays NaN
+      const bits scaled = reinterpret_cast<bits>(p[i].x) + power;
+      const bits kept = x[i].x < Pack::all(math::exp_lowest<float>).x ? bits{} : scaled;
       x[i] = {reinterpret_cast<typename Pack::vector>(kept)};
     });
   } else {
