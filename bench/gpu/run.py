@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """./dev gpu [FILTER] [--json FILE] [--plot FILE] [--markdown FILE] [--no-tests]: everything that needs a GPU, in one run
-of less than ten minutes once it is built: the tests, plain and under compute-sanitizer, then each work beside its peers.
+that stops nine minutes after it began: the tests, plain and under compute-sanitizer, then each work beside its peers.
 
 Works go round by round, one call of each contender after another, the L2 cache written over between them; figures are
 medians of CUDA events. The limits, a copy and a matrix product, are measured in the same run. 0: every test passed.

@@ -9,6 +9,7 @@
 
 #include "regroup/algorithms/cross_entropy.hpp"
 #include "rows.hpp"
+#include "said.hpp"
 
 namespace {
 
@@ -87,16 +88,6 @@ void expect_the_bits_of_seq(machine on, call<X, Target> device, const std::strin
   ASSERT_EQ(digest_of(device.loss), digest_of(host.loss)) << where;
   ASSERT_EQ(digest_of(device.losses), digest_of(host.losses)) << where;
   ASSERT_EQ(digest_of(widened(device.logits)), digest_of(host.logits)) << where << ", gradient";
-}
-
-template <class Error, class F>
-std::string said(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing";
 }
 
 }  // namespace

@@ -10,20 +10,11 @@
 #include "regroup/cuda/fold_plan.hpp"
 #include "regroup/cuda/scan_plan.hpp"
 #include "regroup/cuda/view.hpp"
+#include "said.hpp"
 
 namespace {
 
 namespace cuda = regroup::cuda;
-
-template <class Error, class F>
-std::string said(const F& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing";
-}
 
 }  // namespace
 

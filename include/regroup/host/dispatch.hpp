@@ -46,8 +46,8 @@ run_v4(F& f) {
 #endif
 
 /// Runs f() with the best instruction set. Code that the consumer's own flags already compile for AVX2 and FMA or more
-/// runs as it is: a function compiled for one machine's model is not inlined into these. So does any code where
-/// REGROUP_ONE_TARGET is defined, in every file of a program: a third of the time to compile, the same bits, slowly.
+/// runs as it is: a function compiled for one machine's model is not inlined into these. So does code compiled with
+/// REGROUP_ONE_TARGET, for builds that must be quick: slower, and the same bits, whichever copy a linker keeps.
 template <class F>
 void dispatch(F&& f) {
   switch (current_target()) {
