@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads)
 // beside tiles on OpenBLAS's products, for fp32. Limits: the multipliers' peaks from registers, 2^30 operations; for
-// decode, reading the keys and the values once. Nobody is asked for the logsumexp.
+// decode, reading the keys and the values once. Nobody is asked for the logsumexp. `ours` may round weights to 16 bits, as
+// all peers do.
 #include <cmath>
 #include <limits>
 
@@ -120,16 +121,17 @@ void contend(program& p) {
   const regroup::view<T> to(out.data(), {s.heads, s.queries, s.d});
   const auto mask = s.causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
   p.with_executor([&](const auto& ex) {
-    const auto add = [&](const std::string& who, index parts) {
+    const auto add = [&](const std::string& who, index parts, bool narrow) {
       p.add(
           who,
           [=, keep = std::tuple(q, k, v)] {
-            regroup::attention(ex, query, source, to, {.mask = mask, .split = parts});
+            regroup::attention(ex, query, source, to, {.mask = mask, .split = parts, .narrow_weights = narrow});
           },
           [=] { return out; });
     };
-    add("ours", 1);
-    if (decoding) add("ours, keys split in 2", 2);
+    add("ours", 1, true);
+    if constexpr (std::same_as<T, regroup::bfloat16>) add("ours, weights in full", 1, false);
+    if (decoding) add("ours, keys split in 2", 2, true);
   });
 #ifdef REGROUP_HAS_OPENBLAS
   if constexpr (std::same_as<T, float>) add_openblas(p, s, q, k, v);

@@ -35,7 +35,6 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   batch_ = number / of_head / p.key_heads;
   count_ = std::min(block_queries, p.rows() - first);
   has_key_lanes_ = count_ <= tiles::most_queries;
-  has_pairs_ = tiles::takes_pairs<T>();
   lanes_ = has_key_lanes_ ? count_ : (count_ + tiles::group_lanes - 1) / tiles::group_lanes * tiles::group_lanes;
   range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};
@@ -58,7 +57,6 @@ block<T>::block(const block& whole, index lane)
     : p_(whole.p_),
       is_careful_(true),
       has_key_lanes_(true),
-      has_pairs_(whole.has_pairs_),
       batch_(whole.batch_),
       key_head_(whole.key_head_),
       count_(1),
@@ -78,11 +76,11 @@ key_range block<T>::leaves() const noexcept {
 /// Memory, and the queries times scale, or in pairs: (queries, d), or (d, lanes).
 template <class T>
 void block<T>::prepare() {
-  const bool widens = !has_key_lanes_ && !has_pairs_ && !std::same_as<T, Real>;
-  is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || widens || (has_pairs_ && p_.d % 2 != 0);
+  const bool widens = !has_key_lanes_ && !p_.takes_pairs && !std::same_as<T, Real>;
+  is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || widens || (p_.takes_pairs && p_.d % 2 != 0);
   s_.resize(attention_tile_keys * std::max(lanes_, index{1}));
   for (buffer<Real>* const x : {&m_, &l_, &factor_}) x->resize(lanes_);
-  const index d = has_pairs_ ? (p_.d + 1) / 2 : p_.d;
+  const index d = p_.takes_pairs ? (p_.d + 1) / 2 : p_.d;
   q_.resize(std::max(d, index{1}) * lanes_);  // where d or dv is 0, still something to point to
   if (is_careful_) {
     const index bytes = p_.dv * index{sizeof(Real)};
@@ -90,7 +88,7 @@ void block<T>::prepare() {
     std::fill(nothing_.data(), nothing_.data() + bytes, std::byte{});
   }
   if (!has_key_lanes_) o_.resize(std::max(p_.dv, index{1}) * lanes_);
-  if (!has_key_lanes_ && has_pairs_) pairs_.resize(attention_tile_keys / 2 * p_.dv);
+  if (!has_key_lanes_ && p_.takes_pairs) pairs_.resize(attention_tile_keys / 2 * p_.dv);
   if (d == 0) return;
   buffer<Real> rows;  // (lanes, d)
   if (!has_key_lanes_) rows.resize(d * lanes_);
@@ -99,7 +97,7 @@ void block<T>::prepare() {
     for (index lane = 0; lane < lanes_; ++lane) {
       const T* const from = &p_.q(batch_, head(lane), query(lane), index{0});
       Real* const row = to + lane * d;
-      if (has_pairs_) {
+      if (p_.takes_pairs) {
         row[d - 1] = 0;
         auto* const pairs = reinterpret_cast<std::byte*>(row);
         for (index c = 0; c < p_.d; ++c) std::memcpy(pairs + c * index{sizeof(T)}, from + c * stride, sizeof(T));
@@ -111,7 +109,7 @@ void block<T>::prepare() {
     }
   });
   if (has_key_lanes_) return;
-  const tiles::query_lanes<Real>& kernel = tiles::current();
+  const tiles::query_lanes<Real>& kernel = tiles::current(false);
   kernel.transpose({to, d, q_.data(), lanes_, lanes_, d});
 }
 
@@ -220,9 +218,10 @@ void block<T>::mask(index first, index last) {
 template <class T>
 template <class E>
 void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o) {
-  const tiles::kernels<E>* kernel = &static_cast<const tiles::key_lanes<E>&>(tiles::current());
+  const tiles::instruction_set& all = tiles::current(p_.takes_pairs);
+  const tiles::kernels<E>* kernel = &static_cast<const tiles::key_lanes<E>&>(all);
   if constexpr (std::derived_from<tiles::instruction_set, tiles::query_lanes<E>>) {
-    if (!has_key_lanes_) kernel = &static_cast<const tiles::query_lanes<E>&>(tiles::current());
+    if (!has_key_lanes_) kernel = &static_cast<const tiles::query_lanes<E>&>(all);
   }
   bool grows[4];
   const tiles::tile<E> t{.n = last - first,
@@ -275,7 +274,7 @@ void block<T>::fold_tile(index first, index last, Real* o) {
   } else {
     find_rows(first, last, at_);
   }
-  if (is_copied_ && has_pairs_) return fold_copies(first, last, k_copy_, v_copy_, o);
+  if (is_copied_ && p_.takes_pairs) return fold_copies(first, last, k_copy_, v_copy_, o);
   if (is_copied_) return fold_copies(first, last, k_, v_, o);
   const bool has_next = has_key_lanes_ && last < all_.last;
   if (has_next) find_rows(last, tile_end(last), next_);
@@ -295,7 +294,7 @@ auto block<T>::leaf(index t) -> fragment<Real> {
     fold_tile(first, tile_end(first), o);
   }
   if (!has_key_lanes_) {
-    const tiles::query_lanes<Real>& kernel = tiles::current();
+    const tiles::query_lanes<Real>& kernel = tiles::current(false);
     kernel.transpose({o_.data(), lanes_, f.o.data(), p_.dv, p_.dv, count_});
   }
   finish(f);

@@ -7,12 +7,13 @@
 
 namespace regroup::tiles {
 
-const instruction_set& current() {
+const instruction_set& current([[maybe_unused]] bool takes_pairs) {
   static constexpr instruction_set baseline = all_kernels<4, with_query_lanes<singles<float, 4>, 1, 4, 1, 4>,
                                                           with_query_lanes<singles<double, 8>, 1, 4, 1, 4>, 4, 4>;
   switch (host::current_target()) {
 #if defined(__x86_64__)
     case host::target::x86_64_v4_bf16: {
+      if (!takes_pairs) return x86_64_v4;
       static const instruction_set with_pairs = [] {
         instruction_set all = x86_64_v4;
         static_cast<query_lanes<bfloat16>&>(all) = x86_64_v4_bf16;

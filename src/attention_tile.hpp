@@ -86,13 +86,13 @@ struct instruction_set : query_lanes<float>,
                          key_lanes<float16>,
                          key_lanes<bfloat16> {};
 
-/// The one in use: host::current_target's.
-const instruction_set& current();
+/// The one in use: host::current_target's, with products of bfloat16 taken in pairs if it can.
+const instruction_set& current(bool takes_pairs);
 
-/// Whether it takes products of T two at a time.
+/// Whether it can take products of T two at a time.
 template <class T>
 bool takes_pairs() {
-  if constexpr (std::same_as<T, bfloat16>) return current().query_lanes<bfloat16>::scores != nullptr;
+  if constexpr (std::same_as<T, bfloat16>) return current(true).query_lanes<bfloat16>::scores != nullptr;
   return false;
 }
 

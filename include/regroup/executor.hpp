@@ -111,7 +111,6 @@ struct monoid {
 };
 struct sink {
   void operator()(index, int) const {}
-  void operator()(index, index, std::span<const int>) const {}
   void operator()(index) const {}
 };
 }  // namespace probe
@@ -119,14 +118,15 @@ struct sink {
 /// What a verb asks of an executor, on this machine or another. All three return when everything is done and rethrow
 /// the first exception that an operator threw.
 ///   fold(batch, m, sink)         sink(row, state) once a row: the state of the contract's tree
-///   scan(batch, m, kind, answer, sink)   sink(row, position, answers): answer(state) of every prefix, once each, a span
-///                                of neighbours at a time; may go over the source
+///   scan(batch, out, m, kind, answer)    out[row][i] = answer(state) of the prefix that ends at i, or before it; `out` may
+///                                go over the source
 ///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate in nanoseconds
 /// On a CPU derive from `host::threads<Self>` (host/threads.hpp) and provide `concurrency()` and `bulk(n, body)` only.
 template <class E>
-concept executor = requires(const E& e, single<strided<const int>> b, probe::monoid m, probe::sink s) {
+concept executor = requires(const E& e, single<strided<const int>> b, single<strided<int>> out, probe::monoid m,
+                            probe::sink s) {
   e.fold(b, m, s);
-  e.scan(b, m, scan_kind::inclusive, std::negate{}, s);
+  e.scan(b, out, m, scan_kind::inclusive, std::negate{});
   e.for_each(index{1}, 1.0, s);
 };
 

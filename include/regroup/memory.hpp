@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <span>
-#include <type_traits>
 
 #if defined(__x86_64__)
 #include <emmintrin.h>
@@ -42,22 +40,38 @@ inline std::size_t bytes_to_line(const void* p) {
   return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
 }
 
-/// Copies elements side by side, as part of an output of `total_bytes`.
-template <class T>
-void copy_out(std::span<const T> from, T* to, std::size_t total_bytes) {
-  if constexpr (std::is_trivially_copyable_v<T>) {
-    if (total_bytes > cached_output_bytes) {
-      auto* const out = reinterpret_cast<std::byte*>(to);
-      const auto* const in = reinterpret_cast<const std::byte*>(from.data());
-      const std::size_t before = std::min(bytes_to_line(out), from.size_bytes());
-      const std::size_t lines = (from.size_bytes() - before) / cache_line * cache_line;
-      std::memcpy(out, in, before);
-      copy_lines_past_caches(out + before, in + before, lines);
-      std::memcpy(out + before + lines, in + before + lines, from.size_bytes() - before - lines);
-      return finish_past_caches();
-    }
+/// Copies to a place past the caches, some lines at a time, so that memory writes while something else is computed. What
+/// shares a line with others goes through the caches.
+class gradual_copy {
+ public:
+  gradual_copy() = default;
+  gradual_copy(const void* from, void* to, std::size_t bytes)
+      : from_(static_cast<const std::byte*>(from)), to_(static_cast<std::byte*>(to)), bytes_(bytes) {
+    const std::size_t ragged = std::min(bytes_to_line(to), bytes);
+    if (ragged > 0) std::memcpy(to_, from_, ragged);
+    advance(ragged);
   }
-  std::copy(from.begin(), from.end(), to);
-}
+  /// The next `n` bytes, whole lines, if there are as many.
+  void step(std::size_t n) {
+    if (n > bytes_) return;
+    copy_lines_past_caches(to_, from_, n);
+    advance(n);
+  }
+  void finish() {
+    step(bytes_ / cache_line * cache_line);
+    if (bytes_ > 0) std::memcpy(to_, from_, bytes_);
+    bytes_ = 0;
+  }
+
+ private:
+  void advance(std::size_t n) {
+    from_ += n;
+    to_ += n;
+    bytes_ -= n;
+  }
+  const std::byte* from_ = nullptr;
+  std::byte* to_ = nullptr;
+  std::size_t bytes_ = 0;
+};
 
 }  // namespace regroup

@@ -5,11 +5,9 @@
 #pragma once
 
 #include <functional>
-#include <span>
 #include <string>
 
 #include "regroup/executor.hpp"
-#include "regroup/memory.hpp"
 
 namespace regroup {
 
@@ -22,18 +20,7 @@ void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, 
   require_monoid<M, element_of<decltype(seen[0])>>();
   using place = element_of<std::remove_cvref_t<decltype(out[0])>>;
   const auto answer = [&](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
-  std::size_t bytes = 0;
-  for (index row = 0; row < out.size() && bytes <= cached_output_bytes; ++row) {
-    bytes += static_cast<std::size_t>(out[row].size()) * sizeof(place);
-  }
-  ex.scan(seen, m, kind, answer, [&, bytes](index row, index first, std::span<const place> answers) {
-    const auto to = out[row];
-    if (auto* const data = contiguous(to); data != nullptr) {
-      copy_out(answers, data + first, bytes);
-    } else {
-      for (const place& a : answers) to[first++] = a;
-    }
-  });
+  ex.scan(seen, out, m, kind, answer);
 }
 
 template <class In, class Out>
@@ -84,8 +71,8 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 }  // namespace verbs
 
 /// y[i] = lower(x_0 + ... + x_i) along a range. Throws shape_error where lengths differ, overlap_error where y shares
-/// memory with x without being x. One pass over x with one thread; two with more, by rounds that caches hold. Three tiles
-/// of memory a thread; outputs over 8 MiB pass the caches.
+/// memory with x without being x. One pass over x. Four tiles of memory a thread, and of states
+/// of up to 8 bytes; outputs over 8 MiB pass the caches.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);

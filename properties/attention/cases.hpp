@@ -6,8 +6,10 @@
 
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <random>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "regroup/algorithms/attention.hpp"
@@ -80,6 +82,11 @@ struct answer {
   tensor<Out> out;
   tensor<regroup::attention_real<T>> lse;
 };
+/// Whether this run is about weights in 16 bits: all of it, under the target that has them (habits/on_target.py).
+inline bool narrows() {
+  const char* const target = std::getenv("REGROUP_TARGET");
+  return target != nullptr && std::string_view(target) == "x86-64-v4-bf16";
+}
 template <class T, class Out = T, class Executor>
 answer<T, Out> attend(const Executor& ex, const regroup::view<const T>& q, const regroup::attention_source<T>& keys,
                       regroup::attention_options options = {}) {
@@ -89,6 +96,7 @@ answer<T, Out> attend(const Executor& ex, const regroup::view<const T>& q, const
   full.push_back(keys.v.extent(keys.v.rank() - 1));
   answer<T, Out> result{tensor<Out>(full), tensor<regroup::attention_real<T>>(outer)};
   options.logsumexp = result.lse.view();
+  options.narrow_weights = narrows();
   regroup::attention(ex, q, keys, result.out.view(), options);
   return result;
 }

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "cases.hpp"
-#include "regroup/host/dispatch.hpp"
 
 namespace cases {
 
@@ -22,11 +21,10 @@ struct expected {
   long double lse = 0, lse_bound = 0;
 };
 
-/// What the rounding of a weight costs: products of bfloat16 that are taken in pairs round it to bfloat16.
+/// What the rounding of a weight costs.
 template <class T>
 double weight_u() {
-  const bool pairs = regroup::host::current_target() == regroup::host::target::x86_64_v4_bf16;
-  return pairs && std::same_as<T, regroup::bfloat16> ? 0x1p-8 : 0;
+  return narrows() && std::same_as<T, regroup::bfloat16> ? 0x1p-8 : 0;
 }
 
 /// `accumulation_u` of the arithmetic, `output_u` of the output's type; `depth` adds combines (and rescales) to the

@@ -87,9 +87,4 @@ template <class T, class Out = T>
 cases::answer<T, Out> on_the_host(const regroup::view<const T>& q, const regroup::attention_source<T>& keys,
                                   const regroup::attention_options& options);
 
-/// Whether the host's bfloat16 has bits of its own, by vdpbf16ps.
-inline bool host_takes_pairs() {
-  return regroup::host::current_target() == regroup::host::target::x86_64_v4_bf16;
-}
-
 }  // namespace emulated

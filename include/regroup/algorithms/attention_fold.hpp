@@ -6,8 +6,8 @@
 //             multiplied by math::decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending
 //             from 0, w = math::decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
-// Where products of bfloat16 are taken in pairs (host::target::x86_64_v4_bf16) the chains are vdpbf16ps's, over pairs of
-// columns and of keys; scale multiplies the finished score, and weights are rounded to bfloat16 for l and O alike.
+// Where a caller lets weights be narrow and products of bfloat16 are taken in pairs (host::target::x86_64_v4_bf16) the
+// chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded to bfloat16 for l and O alike.
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
 
@@ -97,7 +97,7 @@ struct problem {
   using Real = attention_real<T>;
 
   problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
-          std::optional<double> scale_or_default);
+          std::optional<double> scale_or_default, bool may_narrow_weights);
 
   view<const T> q;  // (B, H, Nq, d)
   view<const T> k;  // (B, Hkv, Nk, d), or pages (P, Hkv, page size, d)
@@ -108,6 +108,7 @@ struct problem {
   shape outer;  // the extents (..., H, Nq) of the results
   std::shared_ptr<const bound_mask> mask;
   Real scale = 1;
+  bool takes_pairs = false;  // of products, and rounds the weights for it
 
   /// Rows are the queries of one key head, query by query, its `group` heads side by side.
   [[nodiscard]] index rows() const noexcept { return group * extents.queries; }
@@ -160,7 +161,6 @@ class block {
   const problem<T>& p_;
   bool is_careful_ = false;
   bool has_key_lanes_ = false;  // else query lanes: src/attention_tile.hpp
-  bool has_pairs_ = false;      // products are taken two at a time
   bool is_copied_ = false;      // rows must be widened or gathered first
   bool is_whole_ = false;       // every lane sees every key of the tile
   index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;

@@ -145,7 +145,7 @@ class near_sweep {
     const Meanwhile& other;
     Real operator()(index i) const { return kept[i] = w(x[i]); }
     void meanwhile(index i) const {
-      host::prefetch_lanes<2>(x + i + ahead);
+      host::prefetch<2>(x + i + ahead, lanes);
       other();
     }
   };

@@ -10,13 +10,13 @@
 
 namespace regroup::host {
 
-/// What the instruction set of a function is compiled for. x86_64_v4_bf16 is x86_64_v4 and, for attention over bfloat16
-/// alone, vdpbf16ps, which rounds in its own way.
+/// What the instruction set of a function is compiled for. x86_64_v4_bf16 is x86_64_v4 and vdpbf16ps, for attention over
+/// bfloat16 whose weights may be narrow and nothing else.
 enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_bf16 };
 
 /// The best target of this processor, or what the environment variable REGROUP_TARGET names (`baseline`, `x86-64-v3`,
 /// `x86-64-v4`, `x86-64-v4-bf16`; one that the processor lacks is an argument_error). Looked up once. vdpbf16ps is
-/// the choice on AMD only, by the rate of the instruction: twice fp32's on Zen 4. Its kernels have not been timed there.
+/// the choice on AMD only, by the rate of the instruction: twice fp32's on Zen 4.
 target current_target();
 const char* name(target t) noexcept;
 

@@ -69,31 +69,23 @@ constexpr void with_pieces(index n, const Body& body) {
   }
 }
 
-/// lane[j] = left fold of piece j of a tile.
-template <class M, class Tile>
-constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane) {
+/// lane[j] = left fold of piece j of a tile; seen(i, present, lane) when it holds the fold of elements 0 to i in the
+/// lanes below `present`.
+template <class M, class Tile, class Seen>
+constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Seen& seen) {
   with_pieces(t.size(), [&](const auto count, const auto rest) {
     for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t.at(0, j)));
+    seen(index{0}, count, lane);
     for (index i = 1; i < piece_elements; ++i) {
-      const index present = i < rest ? index{count} : count - 1;
-      for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
+      if (i < rest) {
+        for (index j = 0; j < count; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
+        seen(i, count, lane);
+      } else {
+        for (index j = 0; j < count - 1; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
+        seen(i, count - 1, lane);
+      }
     }
   });
-}
-
-/// The places of a tile with its pieces turned, or back again.
-enum class turning_to { lanes, pieces };
-template <class X>
-void turn_pieces(const X* from, X* to, index n, turning_to where) {
-  const index whole = n / piece_elements;
-  const index rest = n % piece_elements;
-  if (where == turning_to::lanes) {
-    turn(from, piece_elements, to, lanes, whole, piece_elements);
-    for (index i = 0; i < rest; ++i) to[i * lanes + whole] = from[whole * piece_elements + i];
-  } else {
-    turn(from, lanes, to, piece_elements, piece_elements, whole);
-    for (index i = 0; i < rest; ++i) to[whole * piece_elements + i] = from[i * lanes + whole];
-  }
 }
 
 /// Whether elements can be moved as bytes into an array that nobody has cleared.
@@ -105,7 +97,7 @@ template <class X, class Body>
 void with_turned(const tile<load_from<X>>& t, const Body& body) {
   if constexpr (is_movable<X> && sizeof(X) <= 16) {
     alignas(64) std::array<X, tile_elements> turned;
-    turn_pieces(t.load().first, turned.data(), t.size(), turning_to::lanes);
+    turn(t.load().first, turned.data(), t.size(), turning_to::lanes);
     body(tile<load_turned<X>>{{turned.data()}, t.size()});
   } else {
     body(t);
@@ -119,7 +111,7 @@ void with_turned(const Tile& t, const Body& body) {
 template <class M, class Tile>
 constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
-  with_turned(t, [&](const auto& turned) { fold_pieces(m, turned, from); });
+  with_turned(t, [&](const auto& turned) { fold_pieces(m, turned, from, [](auto&&...) {}); });
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
     columns<state_of<M>> to;
     for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));

@@ -7,13 +7,14 @@
 
 #include <array>
 #include <bit>
+#include <cstring>
 #include <memory>
 #include <optional>
-#include <span>
 #include <utility>
 #include <vector>
 
 #include "regroup/host/lanes.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::host {
 
@@ -91,37 +92,26 @@ constexpr void prefix_lanes(const M& m, columns<state_of<M>>& lane, index count)
   }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
 }
 
-/// lane[j] = P[j]; what later tiles ask for.
-template <class M, class Tile>
-constexpr tile_summary<state_of<M>> prefix_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane) {
+/// lane[j] = P[j]; what later tiles ask for. `seen` as in fold_pieces.
+template <class M, class Tile, class Seen>
+constexpr tile_summary<state_of<M>> prefix_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane,
+                                                  const Seen& seen) {
   const index count = pieces_of(t.size());
-  fold_pieces(m, t, lane);
+  fold_pieces(m, t, lane, seen);
   const state_of<M> last = lane.get(count - 1);
   prefix_lanes(m, lane, count);
   if (count == 1) return {lane.get(0), std::nullopt, last};
   return {lane.get(count - 1), lane.get(count - 2), last};
 }
 
-/// put(i, j, state) for every element i of every piece j: the state of all positions up to and with it.
-template <class M, class Tile, class Put>
-constexpr tile_summary<state_of<M>> prefixes(const M& m, const Tile& t, const std::optional<state_of<M>>& carry,
-                                             const Put& put) {
-  columns<state_of<M>> total;
-  auto summary = prefix_pieces(m, t, total);
-  with_pieces(t.size(), [&](const auto count, const auto rest) {
-    columns<state_of<M>> before;  // carry P[j - 1] for lane j >= 1; lane 0 has the carry alone
-    before.set(0, carry ? *carry : m.identity());
-    for (index j = 1; j < count; ++j) before.set(j, carry ? m(*carry, total.get(j - 1)) : total.get(j - 1));
-    columns<state_of<M>> within;
-    for (index j = 0; j < count; ++j) within.set(j, regroup::lift(m, t.at(0, j)));
-    for (index i = 0; i < piece_elements; ++i) {
-      if constexpr (requires { t.load().meanwhile(i); }) t.load().meanwhile(i);
-      const index present = i < rest ? index{count} : count - 1;
-      for (index j = 0; i > 0 && j < present; ++j) within.set(j, m(within.get(j), regroup::lift(m, t.at(i, j))));
-      for (index j = 0; j < present; ++j) put(i, j, m(before.get(j), within.get(j)));
-    }
-  });
-  return summary;
+/// before[j] = carry P[j - 1]: what precedes piece j. Lane 0 has the carry alone.
+template <class M>
+constexpr columns<state_of<M>> before_pieces(const M& m, const std::optional<state_of<M>>& carry,
+                                             const columns<state_of<M>>& total, index count) {
+  columns<state_of<M>> before;
+  before.set(0, carry ? *carry : m.identity());
+  for (index j = 1; j < count; ++j) before.set(j, carry ? m(*carry, total.get(j - 1)) : total.get(j - 1));
+  return before;
 }
 
 #if defined(__clang__)
@@ -129,98 +119,197 @@ constexpr tile_summary<state_of<M>> prefixes(const M& m, const Tile& t, const st
 #pragma clang attribute pop
 #endif
 
-/// Scans tiles of a source one at a time: put(position, answers) with answer(state) of every prefix, in order. All of a
-/// tile's elements are read before any answer is put, so the answers may go over the source.
-template <class M, class X, class Answer>
+/// Scans tiles of sources one at a time, in two steps between which the carry arrives: `fold`, then `put`. All of a tile's
+/// elements are read before any of its answers is put, so the answers may go over the source. Answers that go past the
+/// caches are written while the next tile is computed, and are all there after `finish`.
+template <class M, class X, class Place, class Answer>
 class tile_scanner {
   using state = state_of<M>;
-  using result = std::remove_cvref_t<std::invoke_result_t<const Answer&, const state&>>;
-  static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<result>;
+  static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
+  /// Whether the prefixes within pieces are kept from `fold` to `put`, or small enough to be worth it.
+  static constexpr bool keeps = moves && sizeof(state) <= 8;
 
  public:
-  tile_scanner(const M& m, scan_kind kind, const Answer& answer) : m_(m), kind_(kind), answer_(answer) {
+  tile_scanner(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
+      : m_(m), shift_(kind == scan_kind::exclusive ? 1 : 0), answer_(answer), past_caches_(past_caches) {
     if constexpr (moves) buffers_ = std::make_unique_for_overwrite<buffers>();
   }
 
-  template <source Source, class Put>
-  tile_summary<state> operator()(const Source& s, index number, const tile_carry<state>& in, const Put& put) {
-    const index first = number * tile_elements;
-    const index n = std::min(tile_elements, s.size() - first);
-    const index shift = kind_ == scan_kind::exclusive ? 1 : 0;
-    const auto preceding = [&] { return answer_(in.preceding ? *in.preceding : m_.identity()); };
+  /// What tile `number` tells the tiles after it. Memory brings the tile `ahead` of it meanwhile.
+  template <source Source>
+  tile_summary<state> fold(const Source& s, index number, index ahead) {
+    first_ = number * tile_elements;
+    count_ = std::min(tile_elements, s.size() - first_);
     std::optional<tile_summary<state>> summary;
     if constexpr (moves) {
       buffers& b = *buffers_;
-      if (shift == 1) b.answers[0] = preceding();
-      const X* data = nullptr;
-      if constexpr (requires { s.contiguous(); }) {
-        if (s.contiguous() != nullptr) data = s.contiguous() + first;
-      }
+      const X* const data = contiguous_elements(s);
       if (data == nullptr) {
-        for (index k = 0; k < n; ++k) {
-          b.elements[static_cast<std::size_t>(k % piece_elements * lanes + k / piece_elements)] = s[first + k];
+        for (index k = 0; k < count_; ++k) {
+          b.elements[static_cast<std::size_t>(k % piece_elements * lanes + k / piece_elements)] = s[first_ + k];
         }
       }
+      const bool has_next = data != nullptr && first_ + ahead * tile_elements < s.size();
+      next_ = has_next ? data + ahead * tile_elements : nullptr;
       dispatch([&] {
-        if (data != nullptr) turn_pieces(data, b.elements.data(), n, turning_to::lanes);
-        summary.emplace(prefixes(m_, tile<load_turned<X>>{{b.elements.data(), data}, n}, in.carry,
-                                 [&](index i, index j, const state& prefix) {
-                                   b.turned[static_cast<std::size_t>(i * lanes + j)] = answer_(prefix);
-                                 }));
-        turn_pieces(b.turned.data(), b.answers.data() + shift, n, turning_to::pieces);
+        if (data != nullptr) turn_by_quarters(data, b.elements.data(), turning_to::lanes);
+        summary.emplace(prefix_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, total_,
+                                      [&](index i, index present, const columns<state>& lane) {
+                                        if constexpr (keeps) {
+                                          auto& kept = b.kept[static_cast<std::size_t>(i)];
+                                          for (index j = 0; j < present; ++j) kept.set(j, lane.get(j));
+                                        }
+                                        step(1);
+                                      }));
       });
-      put(first, std::span<const result>(b.answers.data(), static_cast<std::size_t>(n)));
     } else {
-      std::vector<std::optional<result>> answers(static_cast<std::size_t>(n + 1));
-      if (shift == 1) answers[0] = preceding();
-      with_tile(s, first, n, [&](const auto& elements) {
-        summary.emplace(prefixes(m_, elements, in.carry, [&](index i, index j, const state& prefix) {
-          answers[static_cast<std::size_t>(j * piece_elements + i + shift)].emplace(answer_(prefix));
-        }));
+      with_tile(s, first_, count_, [&](const auto& elements) {
+        summary.emplace(prefix_pieces(m_, elements, total_, [](auto&&...) {}));
       });
-      for (index k = 0; k < n; ++k) put(first + k, std::span<const result>(&*answers[static_cast<std::size_t>(k)], 1));
     }
     return *std::move(summary);
   }
 
- private:
-  struct buffers {
-    alignas(64) std::array<X, tile_elements> elements;     // turned
-    alignas(64) std::array<result, tile_elements> turned;  // the answers, lane by lane
-    alignas(64) std::array<result, tile_elements + 1> answers;
-  };
-  const M& m_;
-  scan_kind kind_;
-  const Answer& answer_;
-  std::unique_ptr<buffers> buffers_;
-};
-
-/// The summaries of the tiles [first, last) of a source.
-template <class M, source Source>
-auto summarise_tiles(const M& m, const Source& s, index first, index last) {
-  using element = element_of<Source>;
-  std::vector<tile_summary<state_of<M>>> summaries;
-  for (index t = first; t < last; ++t) {
-    const index n = std::min(tile_elements, s.size() - t * tile_elements);
-    with_tile(s, t * tile_elements, n, [&](const auto& elements) {
-      std::optional<tile_summary<state_of<M>>> summary;
-      run<is_plain<state_of<M>, element>>([&] {
-        with_turned(elements, [&](const auto& turned) {
-          columns<state_of<M>> lane;
-          summary.emplace(prefix_pieces(m, turned, lane));
+  /// The answers of that tile, to their places in `out`.
+  template <source Source, class Out>
+  void put(const Source& s, const tile_carry<state>& in, const Out& out) {
+    if constexpr (moves) {
+      put_moved(in, out);
+    } else {
+      std::vector<std::optional<Place>> answers(static_cast<std::size_t>(count_ + 1));
+      if (shift_ == 1) answers[0] = preceding(in);
+      const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
+      with_tile(s, first_, count_, [&](const auto& elements) {
+        columns<state> within;
+        fold_pieces(m_, elements, within, [&](index i, index present, const columns<state>& lane) {
+          for (index j = 0; j < present; ++j) {
+            answers[static_cast<std::size_t>(j * piece_elements + i + shift_)].emplace(
+                answer_(m_(before.get(j), lane.get(j))));
+          }
         });
       });
-      summaries.push_back(*std::move(summary));
-    });
+      for (index k = 0; k < count_; ++k) out[first_ + k] = *std::move(answers[static_cast<std::size_t>(k)]);
+    }
   }
-  return summaries;
-}
+
+  void finish() {
+    if constexpr (moves) {
+      writing_.finish();
+      if (past_caches_) finish_past_caches();
+    }
+  }
+
+ private:
+  struct buffers {
+    alignas(64) std::array<X, tile_elements> elements;                      // turned
+    std::array<columns<state>, keeps ? piece_elements : 0> kept;            // the prefixes within pieces
+    alignas(64) std::array<Place, tile_elements> turned;                    // the answers, lane by lane
+    alignas(64) std::array<Place, tile_elements + cache_line> answers[2];   // of this tile, and of the one before
+  };
+  static constexpr std::size_t bytes_a_step = (piece_elements * sizeof(Place) + cache_line - 1) / cache_line * cache_line;
+
+  [[nodiscard]] Place preceding(const tile_carry<state>& in) const {
+    return answer_(in.preceding ? *in.preceding : m_.identity());
+  }
+  template <source Source>
+  const X* contiguous_elements(const Source& s) const {
+    if constexpr (requires { s.contiguous(); }) {
+      if (s.contiguous() != nullptr) return s.contiguous() + first_;
+    }
+    return nullptr;
+  }
+  /// What memory does meanwhile, in 4 piece_elements steps to a tile: it brings the next one and writes the one before.
+  void step(index n) {
+    if (next_ != nullptr) {
+      prefetch<1>(next_, n * piece_elements);
+      next_ += n * piece_elements;
+    }
+    if (past_caches_) writing_.step(static_cast<std::size_t>(n) * bytes_a_step);
+  }
+  template <class T>
+  void turn_by_quarters(const T* from, T* to, turning_to where) {
+    constexpr index quarter = tile_elements / 4;
+    const index lane = quarter / piece_elements;
+    for (index k = 0; k * quarter < count_; ++k) {
+      const index n = std::min(quarter, count_ - k * quarter);
+      if (where == turning_to::lanes) {
+        turn(from + k * quarter, to + k * lane, n, where);
+      } else {
+        turn(from + k * lane, to + k * quarter, n, where);
+      }
+      step(piece_elements / 4);
+    }
+  }
+
+  template <class Out>
+  void put_moved(const tile_carry<state>& in, const Out& out) {
+    buffers& b = *buffers_;
+    Place* const answers = b.answers[parity_ ^= 1].data() + cache_line;  // the places before it are for `preceding`
+    Place* place = contiguous(out);
+    if (place != nullptr) place += first_;
+    Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
+    if (shift_ == 1) answers[-1] = preceding(in);
+    dispatch([&] {
+      const auto put_lanes = [&](const columns<state>& before) {
+        return [&](index i, index present, const columns<state>& lane) {
+          Place* const row = b.turned.data() + i * lanes;
+          for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
+          step(1);
+        };
+      };
+      const columns<state> before = before_pieces(m_, in.carry, total_, pieces_of(count_));
+      const auto row = put_lanes(before);
+      if constexpr (keeps) {
+        with_pieces(count_, [&](const auto count, const auto rest) {
+          for (index i = 0; i < piece_elements; ++i) {
+            if (i < rest) {
+              row(i, count, b.kept[static_cast<std::size_t>(i)]);
+            } else {
+              row(i, count - 1, b.kept[static_cast<std::size_t>(i)]);
+            }
+          }
+        });
+      } else {
+        columns<state> within;
+        fold_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, within, row);
+      }
+      turn_by_quarters(b.turned.data(), to, turning_to::pieces);
+    });
+    if (to == place) return;
+    const Place* const from = answers - shift_;
+    const auto bytes = static_cast<std::size_t>(count_) * sizeof(Place);
+    if (place == nullptr) {
+      for (index k = 0; k < count_; ++k) out[first_ + k] = from[k];
+    } else if (past_caches_) {
+      writing_.finish();
+      writing_ = gradual_copy(from, place, bytes);
+    } else {
+      std::memcpy(place, from, bytes);
+    }
+  }
+
+  const M& m_;
+  index shift_;
+  const Answer& answer_;
+  bool past_caches_;
+  index first_ = 0;
+  index count_ = 0;
+  columns<state> total_;  // P of the tile
+  std::unique_ptr<buffers> buffers_;
+  int parity_ = 0;
+  const X* next_ = nullptr;  // to be fetched
+  gradual_copy writing_;
+};
 
 /// All prefixes of one source, on one thread.
-template <class Scanner, class M, source Source, class Put>
-void scan_source(Scanner& scan, const M& m, const Source& s, const Put& put) {
+template <class Scanner, class M, source Source, class Out>
+void scan_source(Scanner& scan, const M& m, const Source& s, const Out& out) {
   carry_chain<M> chain(m);
-  for (index t = 0; t < tiles_of(s.size()); ++t) chain.push(scan(s, t, chain.next(), put));
+  for (index t = 0; t < tiles_of(s.size()); ++t) {
+    auto summary = scan.fold(s, t, 1);
+    scan.put(s, chain.next(), out);
+    chain.push(std::move(summary));
+  }
 }
 
 }  // namespace regroup::host

@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <list>
+#include <memory>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -22,8 +25,28 @@ namespace regroup::host {
 /// Less work than this stays on the calling thread: about what waking a worker costs, several times over.
 inline constexpr index grain_tiles = 4;
 inline constexpr double grain_nanoseconds = 10000.0;
-/// A scan's chunk is at most 2^scan_level tiles, so that its second pass finds the elements in a cache.
-inline constexpr int scan_level = 5;
+/// How often a worker asks whether its turn has come before it lets others run.
+inline constexpr int turns_asked = 1000;
+
+/// Which threads are inside something, each once.
+class present_threads {
+ public:
+  /// An object that stays while the calling thread is inside, or nothing where it is already.
+  [[nodiscard]] auto enter() {
+    const auto leave = [this](const std::thread::id* me) {
+      const std::lock_guard lock(one_at_a_time_);
+      inside_.remove(*me);
+    };
+    const std::lock_guard lock(one_at_a_time_);
+    const auto me = std::this_thread::get_id();
+    const bool is_new = std::ranges::find(inside_, me) == inside_.end();
+    return std::unique_ptr<const std::thread::id, decltype(leave)>(is_new ? &inside_.emplace_front(me) : nullptr, leave);
+  }
+
+ private:
+  std::mutex one_at_a_time_;
+  std::list<std::thread::id> inside_;
+};
 
 template <class Self>
 class threads {
@@ -31,7 +54,7 @@ class threads {
   /// sink(row, state): the state of every source of a batch.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
-    const std::vector<chunk> chunks = chunks_of(b, chunk_level(b));
+    const std::vector<chunk> chunks = chunks_of(b, level_of(b.size() == 1 ? tiles_of(b[0].size()) : 0, 64));
     if (chunks.size() <= 1) {
       fold_rows(b, 0, b.size(), m, sink);
       return;
@@ -57,54 +80,31 @@ class threads {
     }
   }
 
-  /// sink(row, position, answers): answer(state) of every prefix of every source of a batch, a run of them at a time.
-  template <batch Batch, class M, class Answer, class Sink>
-  void scan(const Batch& b, const M& m, scan_kind kind, const Answer& answer, const Sink& sink) const {
-    using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
-    using scanner = tile_scanner<M, element, Answer>;
-    const auto put_to = [&sink](index row) {
-      return [&sink, row](index position, const auto& answers) { sink(row, position, answers); };
-    };
+  /// out[row][i] = answer(state) of the first i + 1 elements of every source of a batch, or of the first i: exclusive.
+  template <batch Batch, batch Out, class M, class Answer>
+  void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
+    using place = element_of<std::remove_cvref_t<decltype(out[0])>>;
+    using scanner = tile_scanner<M, element_of<std::remove_cvref_t<decltype(b[0])>>, place, Answer>;
+    index elements = 0;
+    for (index row = 0; row < b.size(); ++row) elements += b[row].size();
+    const bool past_caches = static_cast<std::size_t>(elements) > cached_output_bytes / sizeof(place);
     const auto scan_rows = [&](index first, index last) {
-      scanner scan(m, kind, answer);
-      for (index row = first; row < last; ++row) scan_source(scan, m, b[row], put_to(row));
+      scanner scan(m, kind, answer, past_caches);
+      for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
+      scan.finish();
     };
-    const std::vector<chunk> chunks = chunks_of(b, std::min(chunk_level(b), scan_level));
+    std::vector<chunk> chunks = chunks_of(b, level_of(tiles_of(elements), 8));
     if (chunks.size() <= 1) return scan_rows(0, b.size());
-    // By rounds that caches hold. Pass one: the summary of every tile of every long source, and the short sources; then
-    // carries, in order; pass two: the prefixes.
-    carry_chain<M> chain(m);
-    std::vector<std::vector<tile_summary<state_of<M>>>> summaries;
-    std::vector<std::vector<tile_carry<state_of<M>>>> carries;
-    const auto round = static_cast<std::size_t>(4 * self().concurrency());
-    for (std::size_t begin = 0; begin < chunks.size(); begin += round) {
-      const std::span now(chunks.data() + begin, std::min(round, chunks.size() - begin));
-      summaries.assign(now.size(), {});
-      carries.assign(now.size(), {});
-      each(static_cast<index>(now.size()), [&](index i) {
-        const chunk& c = now[static_cast<std::size_t>(i)];
-        if (c.is_part) {
-          summaries[static_cast<std::size_t>(i)] = summarise_tiles(m, b[c.row], c.first, c.last);
-        } else {
-          scan_rows(c.first, c.last);
-        }
+    const auto parts = std::ranges::stable_partition(chunks, [](const chunk& c) { return !c.is_part; });
+    const std::span whole(chunks.begin(), parts.begin());
+    if (!whole.empty()) {
+      each(static_cast<index>(whole.size()), [&](index i) {
+        scan_rows(whole[static_cast<std::size_t>(i)].first, whole[static_cast<std::size_t>(i)].last);
       });
-      for (std::size_t i = 0; i < now.size(); ++i) {
-        if (!now[i].is_part) continue;
-        if (now[i].first == 0) chain = carry_chain<M>(m);
-        for (auto& summary : summaries[i]) {
-          carries[i].push_back(chain.next());
-          chain.push(std::move(summary));
-        }
-      }
-      each(static_cast<index>(now.size()), [&](index i) {
-        const chunk& c = now[static_cast<std::size_t>(i)];
-        if (!c.is_part) return;
-        scanner scan(m, kind, answer);
-        for (index t = c.first; t < c.last; ++t) {
-          scan(b[c.row], t, carries[static_cast<std::size_t>(i)][static_cast<std::size_t>(t - c.first)], put_to(c.row));
-        }
-      });
+    }
+    for (const chunk& c : parts) {
+      if (c.first != 0) continue;  // its row is scanned already
+      scan_by_turns(b[c.row], out[c.row], m, [&] { return scanner(m, kind, answer, past_caches); });
     }
   }
 
@@ -135,14 +135,12 @@ class threads {
 
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 
-  /// Chunks are 2^level tiles, aligned: a function of speed only, since any level gives the same bits.
-  template <batch Batch>
-  [[nodiscard]] int chunk_level(const Batch& b) const {
-    const index workers = std::max<index>(self().concurrency(), 1);
-    index most = 0;
-    if (b.size() == 1) most = tiles_of(b[0].size());
+  /// Chunks are 2^level tiles, aligned, `a_worker` for each at most where there are many: a function of speed only, since
+  /// any level gives the same bits.
+  [[nodiscard]] int level_of(index tiles, index a_worker) const {
+    const index most = a_worker * std::max<index>(self().concurrency(), 1);
     int level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
-    while ((most >> level) > 64 * workers) ++level;
+    while ((tiles >> level) > most) ++level;
     return level;
   }
   template <batch Batch>
@@ -172,6 +170,42 @@ class threads {
     }
     close(b.size());
     return chunks;
+  }
+
+  /// One long source in one pass. Workers take tiles in order; each folds its own, waits for its turn to take the carry and
+  /// hand on the next, and puts its answers while others have theirs.
+  template <source Source, class Out, class M, class MakeScanner>
+  void scan_by_turns(const Source& s, const Out& out, const M& m, const MakeScanner& make_scanner) const {
+    const index workers = self().concurrency();
+    const index tiles = tiles_of(s.size());
+    carry_chain<M> chain(m);
+    std::atomic<index> taken = 0;
+    std::atomic<index> turn = 0;  // of this tile; -1 when somebody failed
+    present_threads present;
+    each(workers, [&](index) {
+      // An operator that runs work of its own may find another call of this here: one that would wait for the one below.
+      const auto enter = present.enter();
+      if (!enter) return;
+      try {
+        auto scan = make_scanner();
+        for (index t = taken++; t < tiles; t = taken++) {
+          auto summary = scan.fold(s, t, workers);
+          for (int asked = 0; turn.load(std::memory_order_acquire) != t; ++asked) {
+            if (turn.load(std::memory_order_relaxed) < 0) return;
+            if (asked >= turns_asked) std::this_thread::yield();
+          }
+          const auto carry = chain.next();
+          chain.push(std::move(summary));
+          index mine = t;
+          if (!turn.compare_exchange_strong(mine, t + 1, std::memory_order_release)) return;
+          scan.put(s, carry, out);
+        }
+        scan.finish();
+      } catch (...) {
+        turn = -1;
+        throw;
+      }
+    });
   }
 
   /// bulk(), with the first exception brought to the caller and no further work begun after it.

@@ -38,11 +38,11 @@ class tile {
   index size_;
 };
 
-/// Asks memory to bring L elements, which may be past the end of anything, to the cache of a level.
+/// Asks memory to bring n elements, which may be past the end of anything, to the cache of a level.
 template <int Level, class X>
-void prefetch_lanes(const X* first) {
+void prefetch(const X* first, index n) {
   const auto* const bytes = reinterpret_cast<const char*>(first);
-  for (index at = 0; at < lanes * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
+  for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
 }
 
 /// Reads elements side by side, 16-bit floats widened.
@@ -64,12 +64,7 @@ struct load_of {
 template <class X>
 struct load_turned {
   const X* turned;
-  const X* first = nullptr;  // where it came from
   constexpr decltype(auto) at(index i, index j) const { return widen(turned[i * lanes + j]); }
-  /// While step i of the pieces is computed.
-  void meanwhile(index i) const {
-    if (first != nullptr) prefetch_lanes<1>(first + tile_elements + i * lanes);
-  }
 };
 
 template <class Load, class Map>
@@ -79,7 +74,7 @@ struct mapped {
   constexpr auto operator()(index i) const { return map(load(i)); }
   /// The map takes its time, and memory may work meanwhile on the next tile.
   void meanwhile(index i) const {
-    if constexpr (requires { *load.first; }) prefetch_lanes<1>(load.first + tile_elements + i);
+    if constexpr (requires { *load.first; }) prefetch<1>(load.first + tile_elements + i, lanes);
   }
 };
 

@@ -187,10 +187,8 @@ state_of<M> folded(const Executor& ex, const M& m, std::span<const X> xs) {
 template <class Executor, class M, class X>
 std::vector<place<state_of<M>>> scanned(const Executor& ex, const M& m, std::span<const X> xs) {
   std::vector<place<state_of<M>>> prefixes(xs.size(), {m.identity()});
-  ex.scan(single{as_source(xs)}, m, scan_kind::inclusive, std::identity{},
-          [&](index, index at, std::span<const state_of<M>> states) {
-            for (const state_of<M>& s : states) prefixes[static_cast<std::size_t>(at++)].state = s;
-          });
+  ex.scan(single{as_source(xs)}, single{as_source(std::span(prefixes))}, m, scan_kind::inclusive,
+          [](const state_of<M>& s) { return place<state_of<M>>{s}; });
   return prefixes;
 }
 
