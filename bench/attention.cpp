@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads)
-// beside tiles on OpenBLAS's products, for fp32. Limits: the multipliers' peaks from registers, 2^30 operations; for
+// beside tiles on OpenBLAS's products, for fp32; attention/window/TYPE/h8_q64_n32768_d64_w1024, where a query sees 1024 keys
+// of 32768, beside the same without the others. Limits: the multipliers' peaks from registers, 2^30 operations; for
 // decode, reading the keys and the values once. Nobody is asked for the logsumexp. `ours` may round weights to 16 bits, as
 // all peers do.
 #include <cmath>
@@ -20,6 +21,7 @@ namespace {
 struct problem {
   index heads, key_heads, queries, keys, d;
   bool causal;
+  index window;  // 0: none
 };
 
 #ifdef REGROUP_HAS_OPENBLAS
@@ -112,29 +114,39 @@ void contend(program& p) {
   const bool decoding = p.work.verb == "decode";
   const index heads = p.work.extent("h", 8), keys = p.work.extent("n", 1024);
   const problem s{heads, p.work.extent("kv", heads), p.work.extent("q", decoding ? 1 : keys),
-                  keys,  p.work.extent("d", 64),     p.work.what == "causal"};
+                  keys,  p.work.extent("d", 64),     p.work.what == "causal",
+                  p.work.what == "window" ? p.work.extent("w", 1024) : 0};
   const auto q = p.input<T>("q"), k = p.input<T>("k"), v = p.input<T>("v");
   const array<T> out(static_cast<std::size_t>(q.size()));
   const regroup::view<const T> query(q.data(), {s.heads, s.queries, s.d});
   const auto source = regroup::dense(regroup::view<const T>(k.data(), {s.key_heads, s.keys, s.d}),
                                      regroup::view<const T>(v.data(), {s.key_heads, s.keys, s.d}));
   const regroup::view<T> to(out.data(), {s.heads, s.queries, s.d});
-  const auto mask = s.causal ? regroup::attention_mask(regroup::causal{}) : regroup::attention_mask();
+  regroup::attention_mask mask;
+  if (s.causal) mask = regroup::causal{};
+  if (s.window > 0) mask = regroup::window{s.window - 1, 0};
   p.with_executor([&](const auto& ex) {
-    const auto add = [&](const std::string& who, index parts, bool narrow) {
+    const auto add = [&](const std::string& who, const auto& keys_and_values, index parts, bool narrow) {
       p.add(
           who,
           [=, keep = std::tuple(q, k, v)] {
-            regroup::attention(ex, query, source, to, {.mask = mask, .split = parts, .narrow_weights = narrow});
+            regroup::attention(ex, query, keys_and_values, to, {.mask = mask, .split = parts, .narrow_weights = narrow});
           },
           [=] { return out; });
     };
-    add("ours", 1, true);
-    if constexpr (std::same_as<T, regroup::bfloat16>) add("ours, weights in full", 1, false);
-    if (decoding) add("ours, keys split in 2", 2, true);
+    add("ours", source, 1, true);
+    if constexpr (std::same_as<T, regroup::bfloat16>) add("ours, weights in full", source, 1, false);
+    if (decoding) add("ours, keys split in 2", source, 2, true);
+    if (s.window > 0) {
+      const index seen = std::min(s.window + s.queries - 1, s.keys);
+      const auto last = [&](const array<T>& x) {
+        return regroup::view<const T>(x.data() + (s.keys - seen) * s.d, {s.key_heads, seen, s.d}, {s.keys * s.d, s.d, 1});
+      };
+      add("ours, without the keys that no query sees", regroup::dense(last(k), last(v)), 1, true);
+    }
   });
 #ifdef REGROUP_HAS_OPENBLAS
-  if constexpr (std::same_as<T, float>) add_openblas(p, s, q, k, v);
+  if constexpr (std::same_as<T, float>) if (s.window == 0) add_openblas(p, s, q, k, v);
 #endif
   if (decoding) {
     const array<char> both(static_cast<std::size_t>(k.size() + v.size()) * sizeof(T));

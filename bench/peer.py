@@ -33,7 +33,7 @@ class Peer:
     def prepare(self, work):
         verb = {"decode": "attention"}.get(work.verb, work.verb)
         method = getattr(self, verb, None)
-        if method is None or work.what in ("longest_run", "min_plus", "affine", "fanout", "log_sum_exp_scalar"):
+        if method is None or work.what in ("longest_run", "min_plus", "affine", "fanout", "log_sum_exp_scalar", "window"):
             raise Cannot(f"has no {work.verb}/{work.what}")
         return method(work)
 

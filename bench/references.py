@@ -125,6 +125,9 @@ def attended(work, q, k, v):
         score = q[head, at] @ k[group].T / math.sqrt(d)
         if work.what == "causal":
             score[np.arange(n)[None, :] > at[:, None] + n - queries] = -np.inf
+        if work.what == "window":
+            behind = at[:, None] + n - queries - np.arange(n)[None, :]
+            score[(behind < 0) | (behind >= work.window)] = -np.inf
         weight = np.exp(score - score.max(axis=1, keepdims=True))
         out[head] = weight @ v[group] / weight.sum(axis=1, keepdims=True)
     return out

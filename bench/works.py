@@ -55,6 +55,11 @@ class Work:
         queries = given.get("q", 1 if self.verb == "decode" else keys)
         return heads, given.get("kv", heads), queries, keys, given.get("d", 64)
 
+    @property
+    def window(self):
+        """How many keys a query of attention/window sees, itself the last: w1024."""
+        return count(re.search(r"_w(\d+[KM]?)", self.shape + "_w1024")[1])
+
 
 def works(text):
     return [Work.named(name) for name in text.split()]
@@ -81,6 +86,7 @@ log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000
 logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 cross_entropy/rows/bf16/512x32000
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
+attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
 threads/plus/fp32/1K threads/plus/fp32/8K threads/plus/fp32/64K threads/plus/fp32/256K threads/plus/fp32/1M
 threads/log_sum_exp/fp32/1K threads/log_sum_exp/fp32/8K threads/log_sum_exp/fp32/64K threads/log_sum_exp/fp32/1M
 """)
@@ -142,7 +148,8 @@ def amount(work):
     """(what a call amounts to, unit of the figure): bytes that must move, or floating-point operations."""
     if work.verb == "attention":
         h, _, q, n, d = work.attention
-        return 4 * h * q * n * d * (0.5 if work.what == "causal" else 1), "GFLOP/s"
+        seen = {"causal": n / 2, "window": work.window}.get(work.what, n)
+        return 4 * h * q * seen * d, "GFLOP/s"
     if work.verb == "decode":
         _, kv, _, n, d = work.attention
         return 2 * kv * n * d * work.itemsize, "GB/s"

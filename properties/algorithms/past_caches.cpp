@@ -53,24 +53,43 @@ TEST(past_caches, softmax_rows) {
   expect_rows(in_place.data());
 }
 
-TEST(past_caches, scan) {
-  const index n = rows * columns;
-  const auto xs = numbers(n);
-  std::vector<float> spread(static_cast<std::size_t>(2 * n));  // not side by side: written one by one
-  const view<float> slow(spread.data(), {n}, {2});
-  regroup::inclusive_scan(regroup::seq, xs, slow, regroup::plus<float>{});
-  for (const index shift : {0, 3}) {
-    std::vector<float> memory(static_cast<std::size_t>(n + shift + 1), untouched);
-    const view<float> ys(memory.data() + shift, {n});
-    regroup::inclusive_scan(regroup::par.with_threads(3), xs, ys, regroup::plus<float>{});
-    index differ = 0;
-    for (index i = 0; i < n; ++i) differ += ys(i) != slow(i) ? 1 : 0;
-    EXPECT_EQ(differ, 0);
-    EXPECT_EQ(memory.back(), untouched);
+/// Both scans of n numbers to places that begin anywhere in a cache line, and over their input.
+template <class T>
+void scans(index n, regroup::shape extents) {
+  const auto numbers_of = [&](const std::vector<float>& xs) { return std::vector<T>(xs.begin(), xs.end()); };
+  const std::vector<T> xs = numbers_of(numbers(n));
+  const view<const T> from(xs.data(), extents);
+  for (const bool inclusive : {true, false}) {
+    const auto scan = [&](const auto& ex, const view<const T>& x, const view<T>& y) {
+      if (inclusive) return regroup::inclusive_scan_rows(ex, x, y, regroup::plus<T>{});
+      regroup::exclusive_scan_rows(ex, x, y, regroup::plus<T>{});
+    };
+    std::vector<T> spread(static_cast<std::size_t>(2 * n));  // not side by side: written one by one
+    scan(regroup::seq, from, view<T>(spread.data(), extents, {2 * extents[1], 2}));
+    const auto expect_same = [&](const T* ys) {
+      index differ = 0;
+      for (index i = 0; i < n; ++i) differ += ys[i] != spread[static_cast<std::size_t>(2 * i)] ? 1 : 0;
+      EXPECT_EQ(differ, 0) << inclusive;
+    };
+    const auto each_executor = [&](const auto& ex) {
+      for (const index shift : {0, 3}) {
+        std::vector<T> memory(static_cast<std::size_t>(n + shift + 1), T{untouched});
+        scan(ex, from, view<T>(memory.data() + shift, extents));
+        expect_same(memory.data() + shift);
+        EXPECT_EQ(memory.back(), untouched);
+        for (index i = 0; i < shift; ++i) EXPECT_EQ(memory[static_cast<std::size_t>(i)], untouched);
+      }
+      auto in_place = xs;
+      scan(ex, view<const T>(in_place.data(), extents), view<T>(in_place.data(), extents));
+      expect_same(in_place.data());
+    };
+    each_executor(regroup::seq);
+    each_executor(regroup::par.with_threads(3));
   }
-  auto in_place = xs;
-  regroup::inclusive_scan(regroup::seq, in_place, in_place, regroup::plus<float>{});
-  for (index i = 0; i < n; ++i) ASSERT_EQ(in_place[static_cast<std::size_t>(i)], slow(i)) << i;
 }
+
+TEST(past_caches, scans_of_one_row) { scans<float>(rows * columns, {1, rows * columns}); }
+TEST(past_caches, scans_of_long_rows) { scans<double>(5 * 300'007, {5, 300'007}); }
+TEST(past_caches, scans_of_short_rows) { scans<float>(rows * columns, {rows, columns}); }
 
 }  // namespace

@@ -40,6 +40,22 @@ TEST(nested, an_element_that_is_a_reduction) {
   });
 }
 
+/// Whoever waits inside an element may be handed more of the scan around it, which must not wait for that element.
+TEST(nested, elements_that_run_work_of_their_own_are_scanned) {
+  const std::int64_t n = order::small() ? 20'000 : 60'000;
+  const auto element = [](regroup::index i) {
+    std::atomic<int> calls = 0;
+    if (i % 16 == 0) regroup::par.bulk(4, [&](regroup::index) { ++calls; });
+    return order::element(i) + static_cast<order::word>(calls % 4);
+  };
+  const auto tree = order::expected_inclusive(order::elements(n));
+  order::for_some_executors([&](const auto& ex, const std::string& name) {
+    std::vector<order::word> ys(static_cast<std::size_t>(n));
+    regroup::inclusive_scan(ex, regroup::generate(n, element), ys, order::hashed<order::rule::pieces>{});
+    EXPECT_TRUE(ys == tree) << name;
+  });
+}
+
 TEST(nested, a_verb_inside_bulk) {
   const auto trees = inner_trees();
   std::vector<order::word> found(trees.size());

@@ -97,7 +97,7 @@ struct problem {
   using Real = attention_real<T>;
 
   problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
-          std::optional<double> scale_or_default, bool may_narrow_weights);
+          std::optional<double> scale_or_default, bool may_narrow_weights = false);
 
   view<const T> q;  // (B, H, Nq, d)
   view<const T> k;  // (B, Hkv, Nk, d), or pages (P, Hkv, page size, d)

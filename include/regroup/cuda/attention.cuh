@@ -43,10 +43,11 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 }  // namespace cuda
 
 /// attention (algorithms/attention.hpp) of q (..., H, Nq, d) over keys in device memory into out (..., H, Nq, dv): the
-/// host's shapes, strides, special values and errors, and the host's bits (but not those of vdpbf16ps). Any head size; past
+/// host's shapes, strides, special values and errors, and the host's bits (but not those of narrow weights). Any head size; past
 /// 128 columns of V scores are computed once for each 128. Waits. Throws shape_error, argument_error, overlap_error and
 /// cuda::device_error; lengths and page tables in device memory are not looked at. By `on.with(tensor_cores)`, float16 and
-/// bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|, where u16 is 2^-11 or 2^-8.
+/// bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|, where u16 is 2^-11 or 2^-8, and in float16
+/// by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal there.
 template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
 void attention(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
                const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
@@ -71,6 +72,12 @@ template <class Q, class... Rest>
   requires(!cuda::is_device_view<Q>)
 void attention(const cuda::device&, const Q&, const Rest&...) {
   cuda::refuse_host_memory<Q>();
+}
+template <class T, class... Rest>
+void attention(const cuda::device&, const ragged_queries<T>&, const Rest&...) {
+  static_assert(!std::same_as<T, T>,
+                "regroup: on a device queries are padded, cuda::dense(k, v, lengths) or cuda::paged; ragged batches, "
+                "attention_state and double are the host's");
 }
 
 }  // namespace regroup
