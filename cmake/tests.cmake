@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# regroup_tests(FOLDER [ONE_TARGET] [VARIANTS asan|tsan ...]): every FOLDER/*.cpp becomes part of the GoogleTest program
-# test_FOLDER, and each of its cases a ctest. A variant is the same sources, and the library's, once more under a sanitizer,
-# with REGROUP_SMALL in the environment so that the tests choose small sizes. ONE_TARGET, and the variants, compile what
-# they test for one instruction set rather than three: a third of the time.
+# regroup_tests(FOLDER [ONE_TARGET] [BUT name ...] [VARIANTS asan|tsan ...]): every FOLDER/*.cpp becomes part of the
+# GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same sources, and the library's, once more
+# under a sanitizer, with REGROUP_SMALL in the environment so that the tests choose small sizes. ONE_TARGET, and the
+# variants, compile what they test for one instruction set rather than three: a third of the time. Sources that are named
+# after BUT have them all, in a program test_FOLDER_targets of their own: a linker would keep either's copy for both.
 include(GoogleTest)
 set(regroup_one_target_flags -O1 -DREGROUP_ONE_TARGET)
+set(regroup_one_target_warnings -Wno-maybe-uninitialized)  # at -O1 g++ sees optionals that are not there
 set(regroup_asan_flags -O0 -g1 -DREGROUP_ONE_TARGET -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(regroup_tsan_flags -O1 -g1 -DREGROUP_ONE_TARGET -fsanitize=thread)
 
@@ -22,24 +24,36 @@ function(regroup_discover program prefix)
     PROPERTIES TIMEOUT 300 ${ARGN})
 endfunction()
 
-function(regroup_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg ONE_TARGET "" VARIANTS)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  if(NOT sources)
-    return()
-  endif()
-  set(program test_${folder})
+# One program of a folder's sources, and what more it is compiled with.
+function(regroup_folder_program program folder sources)
   add_executable(${program} ${sources})
   regroup_test_program(${program} ${folder})
   target_link_libraries(${program} PRIVATE regroup::regroup)
   if(folder STREQUAL tool AND TARGET regroup_tool_parts)
     target_link_libraries(${program} PRIVATE regroup_tool_parts)
   endif()
-  if(arg_ONE_TARGET)
-    target_compile_options(${program} PRIVATE ${regroup_one_target_flags})
-  endif()
   regroup_warnings(${program})
+  target_compile_options(${program} PRIVATE ${ARGN})
   regroup_discover(${program} ${folder})
+endfunction()
+
+function(regroup_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg ONE_TARGET "" "BUT;VARIANTS")
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  if(arg_ONE_TARGET)
+    list(TRANSFORM arg_BUT REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/\\1.cpp")
+    set(others ${sources})
+    if(arg_BUT)
+      list(REMOVE_ITEM others ${arg_BUT})
+      regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}")
+    endif()
+    regroup_folder_program(test_${folder} ${folder} "${others}" ${regroup_one_target_flags} ${regroup_one_target_warnings})
+  else()
+    regroup_folder_program(test_${folder} ${folder} "${sources}")
+  endif()
 
   if(NOT REGROUP_SANITIZED_TESTS)
     return()
