@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # regroup_tests(FOLDER [ONE_TARGET] [BUT name ...] [VARIANTS asan|tsan ...]): every FOLDER/*.cpp becomes part of the
-# GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same sources, and the library's, once more
-# under a sanitizer, with REGROUP_SMALL in the environment so that the tests choose small sizes. ONE_TARGET, and the
-# variants, compile what they test for one instruction set rather than three: a third of the time. Sources that are named
-# after BUT have them all, in a program test_FOLDER_targets of their own: a linker would keep either's copy for both.
+# GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same sources, and the library's, once
+# more under a sanitizer, with REGROUP_SMALL in the environment so that the tests choose small sizes. ONE_TARGET, and the
+# variants, compile what they test for one instruction set rather than three: a third of the time. Sources named after
+# BUT have them all, in a program test_FOLDER_targets of their own: a linker would keep either's copy for both.
 include(GoogleTest)
 set(regroup_one_target_flags -O1 -DREGROUP_ONE_TARGET)
 set(regroup_one_target_warnings -Wno-maybe-uninitialized)  # at -O1 g++ sees optionals that are not there
@@ -50,7 +50,8 @@ function(regroup_tests folder)
       list(REMOVE_ITEM others ${arg_BUT})
       regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}")
     endif()
-    regroup_folder_program(test_${folder} ${folder} "${others}" ${regroup_one_target_flags} ${regroup_one_target_warnings})
+    regroup_folder_program(test_${folder} ${folder} "${others}" ${regroup_one_target_flags}
+      ${regroup_one_target_warnings})
   else()
     regroup_folder_program(test_${folder} ${folder} "${sources}")
   endif()

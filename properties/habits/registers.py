@@ -46,8 +46,8 @@ def short(name):
 faults, count = [], 0
 with tempfile.TemporaryDirectory() as folder:
     targets = [f"--generate-code=arch=compute_{a},code=sm_{a}" for a in (80, 90)]
-    said = run(nvcc, *flags, f"-I{here.parents[1] / 'include'}", *targets, "-fatbin", "-Xptxas", "-v", "--keep", "--keep-dir",
-               folder, "-o", f"{folder}/kernels", source)
+    said = run(nvcc, *flags, f"-I{here.parents[1] / 'include'}", *targets, "-fatbin", "-Xptxas", "-v",
+               "--keep", "--keep-dir", folder, "-o", f"{folder}/kernels", source)
     (ptx,) = pathlib.Path(folder).glob("*compute_90*.ptx")
     if re.search(r"^\s*trap;", ptx.read_text(encoding="utf-8"), re.MULTILINE):
         faults.append("a kernel holds a trap: it needs the address of a constant, or calls what only a host can")

@@ -3,8 +3,8 @@
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits:
 PROGRAM's, or those of the program and the library compiled here with the given compiler and flags, and once more with
--march=native. Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints
-them.
+-march=native. Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM
+prints them.
 """
 import argparse
 import os
