@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# regroup_tests(FOLDER [ONE_TARGET] [VARIANTS asan|tsan ...]): every FOLDER/*.cpp becomes part of the GoogleTest program
-# test_FOLDER, and each of its cases a ctest. A variant is the same sources, and the library's, once more under a sanitizer,
-# with REGROUP_SMALL in the environment so that the tests choose small sizes. ONE_TARGET, and the variants, compile what
-# they test for one instruction set rather than three: a third of the time.
+# regroup_tests(FOLDER [ONE_TARGET] [BUT name ...] [VARIANTS asan|tsan ...]): every FOLDER/*.cpp becomes part of the
+# GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same sources, and the library's, once
+# more under a sanitizer, with REGROUP_SMALL in the environment so that the tests choose small sizes. ONE_TARGET, and the
+# variants, compile what they test for one instruction set rather than three: a third of the time. Sources named after
+# BUT have them all, in a program test_FOLDER_targets of their own: a linker would keep either's copy for both.
 include(GoogleTest)
 set(regroup_one_target_flags -O1 -DREGROUP_ONE_TARGET)
+set(regroup_one_target_warnings $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # of empty optionals, at -O1
 set(regroup_asan_flags -O0 -g1 -DREGROUP_ONE_TARGET -fsanitize=address,undefined -fno-sanitize-recover=all)
 set(regroup_tsan_flags -O1 -g1 -DREGROUP_ONE_TARGET -fsanitize=thread)
 
@@ -17,29 +19,70 @@ function(regroup_test_program program folder)
   endif()
 endfunction()
 
+# What nearly every test includes, parsed once for all programs of the same `flags`: a second a source. The first of them
+# makes the library whose headers the others use. Not with ccache, which would keep none of them.
+function(regroup_precompile program folder flags library)
+  if(folder MATCHES "^(interop|tool)$" OR CMAKE_CXX_COMPILER_LAUNCHER)  # those two have flags of their own
+    return()
+  endif()
+  set(headers precompiled_${flags})
+  if(NOT TARGET ${headers})
+    file(TOUCH ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
+    add_library(${headers} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
+    regroup_test_program(${headers} ${folder})
+    target_link_libraries(${headers} PRIVATE ${library})
+    regroup_flags(${headers} ${flags})
+    target_precompile_headers(${headers} PRIVATE <gtest/gtest.h> <oneapi/tbb/global_control.h>
+      <oneapi/tbb/parallel_for.h> <oneapi/tbb/task_arena.h>)
+  endif()
+  target_precompile_headers(${program} REUSE_FROM ${headers})
+endfunction()
+
 function(regroup_discover program prefix)
   gtest_discover_tests(${program} TEST_PREFIX ${prefix}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 ${ARGN})
 endfunction()
 
-function(regroup_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg ONE_TARGET "" VARIANTS)
-  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  if(NOT sources)
-    return()
+# plain and one_target; what the variants are compiled with comes with their library.
+function(regroup_flags program flags)
+  if(flags MATCHES "^(plain|one_target)$")
+    regroup_warnings(${program})
   endif()
-  set(program test_${folder})
+  if(flags STREQUAL "one_target")
+    target_compile_options(${program} PRIVATE ${regroup_one_target_flags} ${regroup_one_target_warnings})
+  endif()
+endfunction()
+
+# One program of a folder's sources.
+function(regroup_folder_program program folder sources flags)
   add_executable(${program} ${sources})
   regroup_test_program(${program} ${folder})
   target_link_libraries(${program} PRIVATE regroup::regroup)
   if(folder STREQUAL tool AND TARGET regroup_tool_parts)
     target_link_libraries(${program} PRIVATE regroup_tool_parts)
   endif()
-  if(arg_ONE_TARGET)
-    target_compile_options(${program} PRIVATE ${regroup_one_target_flags})
-  endif()
-  regroup_warnings(${program})
+  regroup_flags(${program} ${flags})
+  regroup_precompile(${program} ${folder} ${flags} regroup::regroup)
   regroup_discover(${program} ${folder})
+endfunction()
+
+function(regroup_tests folder)
+  cmake_parse_arguments(PARSE_ARGV 1 arg ONE_TARGET "" "BUT;VARIANTS")
+  file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  if(NOT sources)
+    return()
+  endif()
+  if(arg_ONE_TARGET)
+    list(TRANSFORM arg_BUT REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/\\1.cpp")
+    set(others ${sources})
+    if(arg_BUT)
+      list(REMOVE_ITEM others ${arg_BUT})
+      regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}" plain)
+    endif()
+    regroup_folder_program(test_${folder} ${folder} "${others}" one_target)
+  else()
+    regroup_folder_program(test_${folder} ${folder} "${sources}" plain)
+  endif()
 
   if(NOT REGROUP_SANITIZED_TESTS)
     return()
@@ -50,6 +93,7 @@ function(regroup_tests folder)
     add_executable(${program} ${sources})
     regroup_test_program(${program} ${folder})
     target_link_libraries(${program} PRIVATE regroup_${variant})
+    regroup_precompile(${program} ${folder} ${variant} regroup_${variant})
     regroup_discover(${program} ${folder}_${variant} ENVIRONMENT REGROUP_SMALL=1)
   endforeach()
 endfunction()

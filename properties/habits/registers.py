@@ -29,9 +29,8 @@ here = pathlib.Path(__file__).resolve().parent
 source, nvcc, *flags = sys.argv[1:]
 
 
-def run(*arguments):
-    done = subprocess.run([nvcc, *flags, f"-I{here.parents[1] / 'include'}", *arguments, source],
-                          capture_output=True, text=True)
+def run(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr)
     return done.stdout + done.stderr
@@ -46,25 +45,26 @@ def short(name):
 
 faults, count = [], 0
 with tempfile.TemporaryDirectory() as folder:
-    for architecture in ("80", "90"):
-        said = run(f"-arch=sm_{architecture}", "-cubin", "-Xptxas", "-v", "-o", f"{folder}/kernels")
-        said = subprocess.run(["c++filt"], input=said, capture_output=True, text=True, check=True).stdout
-        for block in said.split("Compiling entry function ")[1:]:
-            name = short(block.split("'")[1])
-            stack, stores, loads = map(int, re.search(
-                r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
-            registers = int(re.search(r"Used (\d+) registers", block)[1])
-            shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
-            most, most_shared = BUDGETS[name.split("<")[0] + (" on tensor cores" if "mma_" in name else "")]
-            count += 1
-            print(f"sm_{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
-            if stack or stores or loads:
-                faults.append(f"sm_{architecture} {name}: {stack} bytes of stack, {stores} spilled")
-            if registers > most or shared > most_shared:
-                faults.append(f"sm_{architecture} {name}: past its budget of {most} registers, {most_shared} bytes")
-    ptx = pathlib.Path(folder) / "kernels.ptx"
-    run("-arch=compute_90", "-ptx", "-o", str(ptx))
+    targets = [f"--generate-code=arch=compute_{a},code=sm_{a}" for a in (80, 90)]
+    said = run(nvcc, *flags, f"-I{here.parents[1] / 'include'}", *targets, "-fatbin", "-Xptxas", "-v",
+               "--keep", "--keep-dir", folder, "-o", f"{folder}/kernels", source)
+    (ptx,) = pathlib.Path(folder).glob("*compute_90*.ptx")
     if re.search(r"^\s*trap;", ptx.read_text(encoding="utf-8"), re.MULTILINE):
         faults.append("a kernel holds a trap: it needs the address of a constant, or calls what only a host can")
+said = subprocess.run(["c++filt"], input=said, capture_output=True, text=True, check=True).stdout
+for block in said.split("Compiling entry function ")[1:]:
+    name = short(block.split("'")[1])
+    architecture = re.search(r" for '(sm_\d+)'", block)[1]
+    stack, stores, loads = map(int, re.search(
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
+    registers = int(re.search(r"Used (\d+) registers", block)[1])
+    shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
+    most, most_shared = BUDGETS[name.split("<")[0] + (" on tensor cores" if "mma_" in name else "")]
+    count += 1
+    print(f"{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
+    if stack or stores or loads:
+        faults.append(f"{architecture} {name}: {stack} bytes of stack, {stores} spilled")
+    if registers > most or shared > most_shared:
+        faults.append(f"{architecture} {name}: past its budget of {most} registers, {most_shared} bytes")
 print(f"{count} kernels, {len(faults)} faults", *faults, sep="\n")
 sys.exit(bool(faults) or count == 0)

@@ -2,8 +2,9 @@
 """same_bits.py --golden FILE --root DIRECTORY (--program PROGRAM | -- COMPILER FLAGS...)
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits:
-PROGRAM's, or those of the program and the library compiled here with the given compiler and flags. Golden bits that
-change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
+PROGRAM's, or those of the program and the library compiled here with the given compiler and flags, and once more with
+-march=native. Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM
+prints them.
 """
 import argparse
 import os
@@ -34,20 +35,22 @@ def run_or_exit(command):
 
 
 def compiled(compiler, root, folder):
-    program = os.path.join(folder, "bits")
+    """The programs, by what they add to the flags."""
     # gnu++20, as CMake gives it to consumers: there g++ contracts a * b + c, which strict c++20 would hide.
     command = [*compiler, "-std=gnu++20", "-I", str(root / "include")]
-    parts = []
-    for source in [*sorted((root / "src").glob("*.cpp")), root / "properties/programs/bits.cpp"]:
+    sources, objects = [str(root / "properties/programs/bits.cpp")], []
+    for source in sorted((root / "src").glob("*.cpp")):
         level = re.search(r"_(v[34])(_bf16)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
         if level:
-            parts.append(os.path.join(folder, source.stem + ".o"))
+            objects.append(os.path.join(folder, source.stem + ".o"))
             bf16 = ["-mavx512bf16"] if level[2] else []
-            run_or_exit([*command, f"-march=x86-64-{level[1]}", *bf16, "-c", str(source), "-o", parts[-1]])
+            run_or_exit([*command, f"-march=x86-64-{level[1]}", *bf16, "-c", str(source), "-o", objects[-1]])
         else:
-            parts.append(str(source))
-    run_or_exit([*command, *parts, "-o", program, "-ltbb"])
-    return program
+            sources.append(str(source))
+    for flags in ([], ["-march=native"]):
+        program = os.path.join(folder, "bits" + "".join(flags))
+        run_or_exit([*command, *flags, *sources, *objects, "-o", program, "-ltbb"])
+        yield " ".join(flags), program
 
 
 arguments = argparse.ArgumentParser()
@@ -63,15 +66,16 @@ if not golden:
 different, compared = 0, []
 with tempfile.TemporaryDirectory() as folder:
     compiler = [word for argument in arguments.command for word in argument.split()]
-    program = arguments.program or compiled(compiler, arguments.root, folder)
-    for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"):
-        found = printed(program, target)
-        if found is None:
-            continue
-        compared.append(target)
-        for case in sorted(golden.keys() | found.keys()):
-            if golden.get(case) != found.get(case):
-                different += 1
-                print(f"{case} on {target}: {found.get(case)}, golden {golden.get(case)}")
+    programs = [("", arguments.program)] if arguments.program else compiled(compiler, arguments.root, folder)
+    for flags, program in programs:
+        for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"):
+            found = printed(program, target)
+            if found is None:
+                continue
+            compared.append(f"{target} {flags}".strip())
+            for case in sorted(golden.keys() | found.keys()):
+                if golden.get(case) != found.get(case):
+                    different += 1
+                    print(f"{case} on {target} {flags}: {found.get(case)}, golden {golden.get(case)}")
 print(f"{len(golden)} cases on {', '.join(compared)}: {different} differences")
 sys.exit(different != 0)

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <concepts>
 #include <map>
 #include <string>
 #include <utility>
@@ -38,22 +39,27 @@ template <rule Rule, class State>
 void expect_scans(std::int64_t n) {
   const auto& [xs, inclusive, exclusive] = scans_of(n);
   const hashed<Rule, State> m;
-  for_some_executors(
-      [&, &xs = xs, &inclusive = inclusive, &exclusive = exclusive](const auto& ex, const std::string& name) {
-        const std::string where = name + ", n = " + std::to_string(n);
-        std::vector<word> ys(xs.size(), 99);
-        regroup::inclusive_scan(ex, xs, ys, m);
-        EXPECT_TRUE(ys == inclusive) << where;
-        std::fill(ys.begin(), ys.end(), 99);
-        regroup::exclusive_scan(ex, xs, ys, m);
-        EXPECT_TRUE(ys == exclusive) << where << ", exclusive";
-        ys = xs;
-        regroup::inclusive_scan(ex, ys, ys, m);
-        EXPECT_TRUE(ys == inclusive) << where << ", in place";
-        ys = xs;
-        regroup::exclusive_scan(ex, ys, ys, m);
-        EXPECT_TRUE(ys == exclusive) << where << ", exclusive in place";
-      });
+  const auto check = [&, &xs = xs, &inclusive = inclusive, &exclusive = exclusive](const auto& ex,
+                                                                                   const std::string& name) {
+    const std::string where = name + ", n = " + std::to_string(n);
+    std::vector<word> ys(xs.size(), 99);
+    regroup::inclusive_scan(ex, xs, ys, m);
+    EXPECT_TRUE(ys == inclusive) << where;
+    std::fill(ys.begin(), ys.end(), 99);
+    regroup::exclusive_scan(ex, xs, ys, m);
+    EXPECT_TRUE(ys == exclusive) << where << ", exclusive";
+    ys = xs;
+    regroup::inclusive_scan(ex, ys, ys, m);
+    EXPECT_TRUE(ys == inclusive) << where << ", in place";
+    ys = xs;
+    regroup::exclusive_scan(ex, ys, ys, m);
+    EXPECT_TRUE(ys == exclusive) << where << ", exclusive in place";
+  };
+  if constexpr (std::same_as<State, word>) {
+    for_fewer_executors(check);
+  } else {
+    for_some_executors(check);
+  }
 }
 
 template <rule Rule, class State = word>
