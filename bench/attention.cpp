@@ -113,8 +113,12 @@ template <class T>
 void contend(program& p) {
   const bool decoding = p.work.verb == "decode";
   const index heads = p.work.extent("h", 8), keys = p.work.extent("n", 1024);
-  const problem s{heads, p.work.extent("kv", heads), p.work.extent("q", decoding ? 1 : keys),
-                  keys,  p.work.extent("d", 64),     p.work.what == "causal",
+  const problem s{heads,
+                  p.work.extent("kv", heads),
+                  p.work.extent("q", decoding ? 1 : keys),
+                  keys,
+                  p.work.extent("d", 64),
+                  p.work.what == "causal",
                   p.work.what == "window" ? p.work.extent("w", 1024) : 0};
   const auto q = p.input<T>("q"), k = p.input<T>("k"), v = p.input<T>("v");
   const array<T> out(static_cast<std::size_t>(q.size()));
@@ -130,7 +134,8 @@ void contend(program& p) {
       p.add(
           who,
           [=, keep = std::tuple(q, k, v)] {
-            regroup::attention(ex, query, keys_and_values, to, {.mask = mask, .split = parts, .narrow_weights = narrow});
+            regroup::attention(ex, query, keys_and_values, to,
+                               {.mask = mask, .split = parts, .narrow_weights = narrow});
           },
           [=] { return out; });
     };
@@ -140,13 +145,16 @@ void contend(program& p) {
     if (s.window > 0) {
       const index seen = std::min(s.window + s.queries - 1, s.keys);
       const auto last = [&](const array<T>& x) {
-        return regroup::view<const T>(x.data() + (s.keys - seen) * s.d, {s.key_heads, seen, s.d}, {s.keys * s.d, s.d, 1});
+        return regroup::view<const T>(x.data() + (s.keys - seen) * s.d, {s.key_heads, seen, s.d},
+                                      {s.keys * s.d, s.d, 1});
       };
       add("ours, without the keys that no query sees", regroup::dense(last(k), last(v)), 1, true);
     }
   });
 #ifdef REGROUP_HAS_OPENBLAS
-  if constexpr (std::same_as<T, float>) if (s.window == 0) add_openblas(p, s, q, k, v);
+  if constexpr (std::same_as<T, float>) {
+    if (s.window == 0) add_openblas(p, s, q, k, v);
+  }
 #endif
   if (decoding) {
     const array<char> both(static_cast<std::size_t>(k.size() + v.size()) * sizeof(T));

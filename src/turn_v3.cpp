@@ -22,7 +22,8 @@ struct words_block {
   static void turn(const char* from, char* to) {
     for (index half = 0; half < 2; ++half, from += 16, to += 4 * ToStep) {
       const auto a = joined(from, from + 4 * FromStep), b = joined(from + FromStep, from + 5 * FromStep);
-      const auto c = joined(from + 2 * FromStep, from + 6 * FromStep), d = joined(from + 3 * FromStep, from + 7 * FromStep);
+      const auto c = joined(from + 2 * FromStep, from + 6 * FromStep),
+                 d = joined(from + 3 * FromStep, from + 7 * FromStep);
       const auto ab_low = _mm256_unpacklo_epi32(a, b), ab_high = _mm256_unpackhi_epi32(a, b);
       const auto cd_low = _mm256_unpacklo_epi32(c, d), cd_high = _mm256_unpackhi_epi32(c, d);
       store(to, _mm256_unpacklo_epi64(ab_low, cd_low));

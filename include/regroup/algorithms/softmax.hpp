@@ -96,18 +96,18 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
   const auto in = rows_along(x, options.axis, verb);
   const auto out = output_rows(x, y, options.axis, verb);
   const auto seen = scale_of<Real>(options.scale);
-  const auto put = [&](const auto& put_logsumexp) {
-    each_row(ex, in, out, seen, [&](index row, typename log_sum_exp<Real>::state state) {
-      put_logsumexp(row, log_sum_exp<Real>{}.lower(state));
-      return Map<Real>(seen, state);
-    });
-  };
+  using places = decltype(verbs::output(x, *options.logsumexp, in.size()));
+  std::optional<places> put;
   if (options.logsumexp) {
     require_apart(view(y), *options.logsumexp, false);
-    put(verbs::output(x, *options.logsumexp, in.size()));
-  } else if (in.length() > 0) {  // else nothing is written, however many rows of nothing there are
-    put([](index, Real) {});
+    put.emplace(verbs::output(x, *options.logsumexp, in.size()));
+  } else if (in.length() == 0) {
+    return;  // nothing is written, however many rows of nothing there are
   }
+  each_row(ex, in, out, seen, [&](index row, typename log_sum_exp<Real>::state state) {
+    if (put) (*put)(row, log_sum_exp<Real>{}.lower(state));
+    return Map<Real>(seen, state);
+  });
 }
 
 }  // namespace softmax_parts

@@ -163,9 +163,8 @@ class tile_scanner {
                                       }));
       });
     } else {
-      with_tile(s, first_, count_, [&](const auto& elements) {
-        summary.emplace(prefix_pieces(m_, elements, total_, [](auto&&...) {}));
-      });
+      with_tile(s, first_, count_,
+                [&](const auto& elements) { summary.emplace(prefix_pieces(m_, elements, total_, [](auto&&...) {})); });
     }
     return *std::move(summary);
   }
@@ -201,12 +200,13 @@ class tile_scanner {
 
  private:
   struct buffers {
-    alignas(64) std::array<X, tile_elements> elements;                      // turned
-    std::array<columns<state>, keeps ? piece_elements : 0> kept;            // the prefixes within pieces
-    alignas(64) std::array<Place, tile_elements> turned;                    // the answers, lane by lane
-    alignas(64) std::array<Place, tile_elements + cache_line> answers[2];   // of this tile, and of the one before
+    alignas(64) std::array<X, tile_elements> elements;                     // turned
+    std::array<columns<state>, keeps ? piece_elements : 0> kept;           // the prefixes within pieces
+    alignas(64) std::array<Place, tile_elements> turned;                   // the answers, lane by lane
+    alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
   };
-  static constexpr std::size_t bytes_a_step = (piece_elements * sizeof(Place) + cache_line - 1) / cache_line * cache_line;
+  static constexpr std::size_t bytes_a_step =
+      (piece_elements * sizeof(Place) + cache_line - 1) / cache_line * cache_line;
 
   [[nodiscard]] Place preceding(const tile_carry<state>& in) const {
     return answer_(in.preceding ? *in.preceding : m_.identity());

@@ -40,7 +40,8 @@ class present_threads {
     const std::lock_guard lock(one_at_a_time_);
     const auto me = std::this_thread::get_id();
     const bool is_new = std::ranges::find(inside_, me) == inside_.end();
-    return std::unique_ptr<const std::thread::id, decltype(leave)>(is_new ? &inside_.emplace_front(me) : nullptr, leave);
+    return std::unique_ptr<const std::thread::id, decltype(leave)>(is_new ? &inside_.emplace_front(me) : nullptr,
+                                                                   leave);
   }
 
  private:
