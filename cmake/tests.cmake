@@ -19,50 +19,21 @@ function(regroup_test_program program folder)
   endif()
 endfunction()
 
-# What nearly every test includes, parsed once for all programs of the same `flags`: a second a source. The first of them
-# makes the library whose headers the others use. Not with ccache, which would keep none of them.
-function(regroup_precompile program folder flags library)
-  if(folder MATCHES "^(interop|tool)$" OR CMAKE_CXX_COMPILER_LAUNCHER)  # those two have flags of their own
-    return()
-  endif()
-  set(headers precompiled_${flags})
-  if(NOT TARGET ${headers})
-    file(TOUCH ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
-    add_library(${headers} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_BINARY_DIR}/precompiled.cpp)
-    regroup_test_program(${headers} ${folder})
-    target_link_libraries(${headers} PRIVATE ${library})
-    regroup_flags(${headers} ${flags})
-    target_precompile_headers(${headers} PRIVATE <gtest/gtest.h> <oneapi/tbb/global_control.h>
-      <oneapi/tbb/parallel_for.h> <oneapi/tbb/task_arena.h>)
-  endif()
-  target_precompile_headers(${program} REUSE_FROM ${headers})
-endfunction()
-
 function(regroup_discover program prefix)
   gtest_discover_tests(${program} TEST_PREFIX ${prefix}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300 ${ARGN})
 endfunction()
 
-# plain and one_target; what the variants are compiled with comes with their library.
-function(regroup_flags program flags)
-  if(flags MATCHES "^(plain|one_target)$")
-    regroup_warnings(${program})
-  endif()
-  if(flags STREQUAL "one_target")
-    target_compile_options(${program} PRIVATE ${regroup_one_target_flags} ${regroup_one_target_warnings})
-  endif()
-endfunction()
-
-# One program of a folder's sources.
-function(regroup_folder_program program folder sources flags)
+# One program of a folder's sources, and what more it is compiled with.
+function(regroup_folder_program program folder sources)
   add_executable(${program} ${sources})
   regroup_test_program(${program} ${folder})
   target_link_libraries(${program} PRIVATE regroup::regroup)
   if(folder STREQUAL tool AND TARGET regroup_tool_parts)
     target_link_libraries(${program} PRIVATE regroup_tool_parts)
   endif()
-  regroup_flags(${program} ${flags})
-  regroup_precompile(${program} ${folder} ${flags} regroup::regroup)
+  regroup_warnings(${program})
+  target_compile_options(${program} PRIVATE ${ARGN})
   regroup_discover(${program} ${folder})
 endfunction()
 
@@ -77,11 +48,12 @@ function(regroup_tests folder)
     set(others ${sources})
     if(arg_BUT)
       list(REMOVE_ITEM others ${arg_BUT})
-      regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}" plain)
+      regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}")
     endif()
-    regroup_folder_program(test_${folder} ${folder} "${others}" one_target)
+    regroup_folder_program(test_${folder} ${folder} "${others}" ${regroup_one_target_flags}
+      ${regroup_one_target_warnings})
   else()
-    regroup_folder_program(test_${folder} ${folder} "${sources}" plain)
+    regroup_folder_program(test_${folder} ${folder} "${sources}")
   endif()
 
   if(NOT REGROUP_SANITIZED_TESTS)
@@ -93,7 +65,6 @@ function(regroup_tests folder)
     add_executable(${program} ${sources})
     regroup_test_program(${program} ${folder})
     target_link_libraries(${program} PRIVATE regroup_${variant})
-    regroup_precompile(${program} ${folder} ${variant} regroup_${variant})
     regroup_discover(${program} ${folder}_${variant} ENVIRONMENT REGROUP_SMALL=1)
   endforeach()
 endfunction()
