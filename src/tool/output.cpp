@@ -79,6 +79,10 @@ void result::appear() {
 }
 
 result& results::add(std::string path, element type, extents shape) {
+  for (const result& other : all_) {
+    if (path.empty() || other.path().empty() || !lead_to_one_file(path, other.path())) continue;
+    throw_argument(path + ": leads to the same file as another output, " + other.path() + "; give each its own");
+  }
   return all_.emplace_back(std::move(path), type, std::move(shape));
 }
 

@@ -47,6 +47,7 @@ struct words {
   /// A file name; one that looks like an option is a value that was forgotten.
   void file(const std::string& what, const std::string& name) const;
   void output(const std::string& what, const std::string& name) const;
+  /// Two outputs, if both are given.
   void distinct(const std::string& a, const std::string& b) const;
 };
 
