@@ -35,6 +35,11 @@ WRONG = [
     *((["softmax", "x.npy", "-o", "p.npy", "--scale", s], "--scale") for s in ["nan", "inf", "-inf", "1e999", "x", "1x", ""]),
     *((["softmax", "x.npy", "-o", "p.npy", "--threads", n], "--threads") for n in ["0", "-1", "two", "1.5", "99999999999"]),
     (["--threads", "0", "info"], "--threads"),
+    *(([*words, number], "a whole number from 1 to ") for number in ["0", "99999999999999999999"] for words in
+      [["info", "--threads"], ["laws", "--cases"], ["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--split"]]),
+    (["info", "--threads", "99999999999"], "from 1 to 2147483647; got '99999999999'"),
+    (["reduce", "x.npy", "--with", "top_k:99999999999999999999"], "from 1 to 9223372036854775807"),
+    (["laws", "sum", "max", "sum"], "sum twice"),
     (["softmax", "x.npy", "-o", "p.npy", "--device", "tpu"], "cpu or cuda"),
     (["reduce", "x.npy"], "--with is missing"),
     (["reduce", "x.npy", "--with"], "needs a value"),

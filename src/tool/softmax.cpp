@@ -20,6 +20,7 @@ int run(const softmax_command& c, const settings& s) {
   }
   if (x.shape().size() == 0) throw_shape(x.name() + ": softmax needs an axis; got rank 0, the shape ()");
   const int axis = checked_axis(x.name(), x.shape(), c.axis.value_or(-1));
+  require_fits(x.name(), x.type(), "--scale", c.scale);
   results outputs;
   const result& y = outputs.add(c.output, x.type(), x.shape());
   const result* lse = nullptr;

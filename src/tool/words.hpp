@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ bool read_number(std::string_view text, Number& value) {
 /// What stands between commas.
 std::vector<std::string> fields_of(const std::string& text);
 
+/// "from 1 to 2147483647".
+template <class Number>
+std::string range_from(Number least) {
+  return "from " + std::to_string(least) + " to " + std::to_string(std::numeric_limits<Number>::max());
+}
+
 struct words {
   std::string command;
 
@@ -36,6 +43,10 @@ struct words {
     Number value = 0;
     if (!read_number(text, value) || value < least) wrong_value(option, wanted, text);
     return value;
+  }
+  template <class Number>
+  Number integer(const std::string& option, const std::string& text, Number least) const {
+    return integer(option, text, least, "a whole number " + range_from(least));
   }
   double finite(const std::string& option, const std::string& text) const;
   double positive(const std::string& option, const std::string& text) const;
