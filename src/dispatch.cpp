@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "regroup/error.hpp"
+#include "targets.hpp"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -26,6 +27,8 @@ bool has_rest_of_v3() {
 }
 #endif
 
+}  // namespace
+
 bool has(target t) {
 #if defined(__x86_64__)
   if (t == target::x86_64_v4_bf16) return __builtin_cpu_supports("avx512bf16") && has(target::x86_64_v4);
@@ -41,6 +44,8 @@ bool has(target t) {
 #endif
   return t == target::baseline;
 }
+
+namespace {
 
 constexpr target all[] = {target::x86_64_v4_bf16, target::x86_64_v4, target::x86_64_v3, target::baseline};
 

@@ -118,6 +118,16 @@ class Options(AttentionCase):
         self.assertWithin(o, w @ v.astype("f8") / w.sum(-1, keepdims=True), 1e-5)
         self.assertWithin(lse, np.log(w.sum(-1)), 1e-5)
 
+    def test_scales_that_float32_cannot_hold(self):
+        for kind in FLOATS:
+            q = self.save("q.npy", cast(self.random.normal(size=(3, 4)), kind))
+            words = ["attention", q, q, q, "-o", self.path("o.npy"), "--scale"]
+            if kind != "f8":
+                self.fails(1, *words, "-1e39", says=["q.npy", "--scale -1e+39 does not fit float32", "to 3.40282e+38"])
+            else:
+                self.ok(*words, "-1e39")
+                os.unlink(self.path("o.npy"))
+
     def test_sinks(self):
         q, k, v = self.inputs("f4", (2, 4, 6, 8), (2, 2, 300, 8), dv=5)
         for sinks in [np.array([0, -3, 80, -np.inf], "f4"), np.array([1, 2, 3, 4.5], "f8")]:

@@ -35,6 +35,11 @@ WRONG = [
     *((["softmax", "x.npy", "-o", "p.npy", "--scale", s], "--scale") for s in ["nan", "inf", "-inf", "1e999", "x", "1x", ""]),
     *((["softmax", "x.npy", "-o", "p.npy", "--threads", n], "--threads") for n in ["0", "-1", "two", "1.5", "99999999999"]),
     (["--threads", "0", "info"], "--threads"),
+    *(([*words, number], "a whole number from 1 to ") for number in ["0", "99999999999999999999"] for words in
+      [["info", "--threads"], ["laws", "--cases"], ["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--split"]]),
+    (["info", "--threads", "99999999999"], "from 1 to 2147483647; got '99999999999'"),
+    (["reduce", "x.npy", "--with", "top_k:99999999999999999999"], "from 1 to 9223372036854775807"),
+    (["laws", "sum", "max", "sum"], "sum twice"),
     (["softmax", "x.npy", "-o", "p.npy", "--device", "tpu"], "cpu or cuda"),
     (["reduce", "x.npy"], "--with is missing"),
     (["reduce", "x.npy", "--with"], "needs a value"),
@@ -122,7 +127,9 @@ class CommandLine(Case):
 
     def test_cuda_is_refused_in_words(self):
         x = self.save("x.npy", np.ones(3))
-        self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--device", "cuda", says=["CUDA", "cpu"])
+        says = ["--device cuda", "the tool computes on the CPU", "cuda::device", "--device cpu"]
+        self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--device", "cuda", says=says)
+        self.fails(1, "info", "--device", "cuda", says=says)
 
     def test_standard_output_that_is_full(self):
         x = self.save("x.npy", np.ones(3))
@@ -177,7 +184,27 @@ class CommandLine(Case):
         text = self.ok("info")
         for word in ["version", "order", "threads", "target"]:
             self.assertIn(word, text)
-        self.assertIsInstance(json.loads(self.ok("info", "--json")), dict)
+        told = json.loads(self.ok("info", "--json"))
+        self.assertIn("\ninstruction_sets " + " ".join(told["instruction_sets"]) + "\n", text)
+        self.assertIn("\ngpu none: the tool computes on the CPU", text)
+        self.assertIsNone(told["gpu"])
+
+    def test_instruction_sets(self):
+        everything = ["baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"]
+        has = self.json("info")["instruction_sets"]
+        self.assertEqual(has, everything[:len(has)])
+        for target in everything:
+            if target in has:  # all that it has, whichever is in use
+                told = self.json("info", env={"REGROUP_TARGET": target})
+                self.assertEqual((told["target"], told["instruction_sets"]), (target, has))
+            else:
+                self.fails(1, "info", env={"REGROUP_TARGET": target}, says=[target, "lacks"])
+
+    def test_measuring_takes_seconds(self):
+        for words, env in [([], {"REGROUP_TARGET": "baseline"}), (["--threads", 1024], {})]:
+            start = time.monotonic()
+            self.ok("info", "--measure", *words, env=env)
+            self.assertLess(time.monotonic() - start, 10, (words, env))
 
 
 if __name__ == "__main__":

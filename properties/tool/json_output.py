@@ -2,10 +2,11 @@
 # What --json prints has the shape that src/tool/output.schema.json documents, for every command.
 import json
 import os
+import subprocess
 
 import numpy as np
 
-from support import Case, main
+from support import TOOL, Case, main
 
 with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/tool/output.schema.json")) as f:
     SCHEMA = json.load(f)
@@ -91,8 +92,19 @@ class JsonOutput(Case):
         empty = self.save("e.npy", np.zeros((0, 3)))
         self.told("reduce", empty, "--with", "sum,max", "--axis", "1")
 
+    def test_names_that_are_no_utf8(self):
+        x = os.fsencode(self.save("x.npy", np.ones(3)))
+        for name in [b"\xff", b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"a\x80b", b'"\\\x01\x7f',
+                     "\u00e4\u20ac\U0001f600".encode()]:
+            path = os.fsencode(self.folder) + b"/" + name + b".npy"
+            done = subprocess.run([os.fsencode(TOOL), b"softmax", x, b"-o", path, b"--json"], capture_output=True)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(os.fsencode(json.loads(done.stdout.decode("utf-8"))["output"]["path"]), path)
+            self.assertTrue(os.path.exists(path))
+
     def test_measured_limits(self):
         told = self.told("info", "--measure")
+        self.assertLessEqual({told["target"]}, set(told["instruction_sets"]))
         for name in ["read", "copy"]:
             self.assertGreater(told[f"{name}_gigabytes_per_second"], 0.1)
         self.assertGreater(told["multiply_add_gigaflops"], 0.1)

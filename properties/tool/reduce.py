@@ -263,6 +263,20 @@ class Reduce(Case):
         self.fails(1, "reduce", self.save("x.npy", np.zeros(3)), "--with", "softmax_mean", says="(3,)")
         self.fails(1, "reduce", self.save("x.npy", np.zeros((3, 3), "i8")), "--with", "softmax_mean", says="int64")
 
+    def test_streams_of_scored_rows(self):
+        """In blocks of arrays, in blocks of an array's rows, and spooled: the file's bits."""
+        for shape in [(3, 50, 4), (5000, 7, 3), (2, 300000, 5), (9, 3), (300000, 4), (4, 5, 1), (0, 5, 3), (2, 3, 5000), (2, 4500, 300)]:
+            for kind in FLOATS if np.prod(shape) < 1e5 else ["f4"]:
+                x = cast(self.random.normal(size=shape), kind)
+                for words in [[], ["--axis", "-2", "--keepdims"]]:
+                    y = self.array("reduce", self.save("x.npy", x), "--with", "softmax_mean", *words)
+                    for order in "CF":
+                        data = bytes_of(np.array(x, order=order))
+                        self.stream(data, "reduce", "-", "--with", "softmax_mean", *words, "-o", self.path("s.npy"))
+                        self.assertSameBits(np.load(self.path("s.npy")), y, (shape, kind, order))
+        self.assertEqual(self.stream(bytes_of(x), "reduce", "-", "--with", "max,softmax_mean"),
+                         self.ok("reduce", self.path("x.npy"), "--with", "max,softmax_mean"))
+
     def test_wrapping(self):
         x = np.array([2**31 - 1, 2, 3], "i4")
         self.assertEqual(self.json("reduce", self.save("x.npy", x), "--with", "sum,product,mean"),

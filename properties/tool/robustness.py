@@ -186,8 +186,8 @@ class Permissions(Robust):
         with open(x, "rb") as f:
             os.write(theirs, f.read())
         os.close(theirs)
-        self.refused("softmax", "-", "-o", self.path("p.npy"), stdin=ours, env={"TMPDIR": self.path("d")},
-                     **self.as_nobody, says=["d", "temporary file", "permission denied"])
+        self.refused("reduce", "-", "--with", "softmax_mean,sum", stdin=ours, env={"TMPDIR": self.path("d")}, **self.as_nobody,
+                     says=["d", "temporary file", "permission denied"])
         os.close(ours)
 
 
@@ -217,10 +217,10 @@ class Signals(Robust):
 
 
 class Memory(Robust):
-    def peak(self, *words, data=None):
+    def peak(self, *words, data=None, **popen):
         """The most memory that a run had at once, in bytes; `data` is what to write to it, in pieces."""
         process = subprocess.Popen([TOOL, *map(str, words), "--threads", "2"], stdout=subprocess.PIPE,
-                                   stdin=subprocess.DEVNULL if data is None else subprocess.PIPE)
+                                   stdin=subprocess.DEVNULL if data is None else subprocess.PIPE, **popen)
         for piece in data or ():
             process.stdin.write(piece)
         if data is not None:
@@ -243,6 +243,25 @@ class Memory(Robust):
             used = self.peak("reduce", "-", "--with", "sum,moments,max,argmin", *axis, data=data)
             self.assertTrue(self.answer.startswith(f"sum {float(shape[-1]) if len(shape) < 3 else 65536.0}"), self.answer[:80])
             self.assertLess(used, least + 24 * MIB, shape)
+
+    def test_a_stream_into_an_output(self):
+        """256 MiB in C order: no temporary file, no memory but the output's own pages, and of rows not even those."""
+        piece = np.ones(MIB // 4, "f4").tobytes()
+        few = {"env": {**os.environ, "TMPDIR": self.path("none")}, "preexec_fn": limited(resource.RLIMIT_DATA, 96 * MIB)}
+        out = self.path("o.npy")
+        small = self.save("small.npy", np.ones((2, 5), "f4"))
+        least = self.peak("softmax", small, "-o", out)
+        for words, shape, rows in [(["softmax"], (1 << 12, 1 << 14), True), (["softmax"], (1 << 26,), False),
+                                   (["softmax", "--axis", 0], (1 << 12, 1 << 14), False),
+                                   (["scan", "--with", "sum"], (1 << 26,), False), (["scan", "--with", "any"], (1 << 12, 1 << 14), False),
+                                   (["reduce", "--with", "softmax_mean"], (1 << 22, 16), True),
+                                   (["reduce", "--with", "softmax_mean"], (1 << 15, 1 << 7, 16), True)]:
+            size = 4 * int(np.prod(shape))
+            data = [header("'<f4'", "False", shape), *[piece] * (size // MIB)]
+            used = self.peak(words[0], "-", *words[1:], "-o", out, data=data, **few)
+            if rows:
+                self.assertLess(used, least + 24 * MIB, words)
+            os.unlink(out)
 
     def test_attention_has_no_matrix_of_scores(self):
         n, keys, d = 2048, 32768, 16  # the matrix would be 256 MiB

@@ -109,6 +109,26 @@ class Scan(Case):
             flipped = self.array("scan", self.save("r.npy", x[:, ::-1].copy()), "--with", name)
             self.assertSameBits(self.array("scan", self.path("x.npy"), "--with", name, "--reverse"), flipped[:, ::-1].copy())
 
+    def test_streams(self):
+        """Every monoid, type and order from standard input: the file's bits."""
+        for shape, axis in [((3, 150), -1), ((4, 3, 2), 0), ((300001,), 0), ((0,), 0), ((3, 0), -1), ((2, 70, 2), 1)]:
+            for kind in [*TYPES, "?", ">f4", ">i8"]:
+                if np.prod(shape) > 1e5 and kind not in ("f2", "f4", "i4"):
+                    continue
+                x = cast(self.random.normal(size=shape) * (1 if kind in FLOATS else 3), kind)
+                names = ["any", "all", "count"] if kind == "?" else [
+                    "sum", "product", "min", "max", "log_sum_exp", "any", "all", "count", *["affine"] * (shape[-1] == 2 and len(shape) > 1)]
+                for name in names:
+                    words = ["--with", name, "--axis", axis, *(["--reverse"] if name in ("sum", "any") else []),
+                             *(["--exclusive"] if name in ("max", "log_sum_exp") else [])]
+                    y = self.array("scan", self.save("x.npy", x), *words)
+                    for order in "CF":
+                        self.stream(bytes_of(np.array(x, order=order)), "scan", "-", *words, "-o", self.path("s.npy"))
+                        self.assertSameBits(np.load(self.path("s.npy")), y, (shape, kind, name, order))
+        data = bytes_of(np.ones(5, "f4"))
+        for name in ["sum", "any", "count", "log_sum_exp"]:
+            self.fails(1, "scan", "-", "--with", name, "-o", self.path("no.npy"), stdin=data[:-1], says=["standard input", "19"])
+
     def test_special_values(self):
         x = np.array([1, np.inf, 2, np.nan, 3], "f4")
         self.assertTrue(np.isnan(self.array("scan", self.save("x.npy", x), "--with", "max")[3:]).all())

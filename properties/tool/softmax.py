@@ -106,6 +106,34 @@ class Softmax(Case):
         for axis in ["2", "-3", "99999"]:
             self.fails(1, "softmax", self.path("x.npy"), "-o", self.path("p.npy"), "--axis", axis, says=["x.npy", "(2, 3)", axis])
 
+    def test_scales_that_float32_cannot_hold(self):
+        says = ["x.npy", "--scale 1e+39 does not fit float32", "from -3.40282e+38 to 3.40282e+38"]
+        for kind in ["f2", "bf16", "f4"]:
+            x = self.save("x.npy", cast(np.ones(3), kind))
+            self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--scale", "1e39", says=says)
+            self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--scale", "-1e39", says="--scale -1e+39")
+            self.ok("softmax", x, "-o", self.path("p.npy"), "--scale", "3.4028234e38")
+        self.ok("softmax", self.save("x.npy", np.ones(3)), "-o", self.path("p.npy"), "--scale", "1e39")
+
+    def test_streams(self):
+        """In blocks of rows, in rows longer than a block, along other axes, of every type and order: the file's bits."""
+        for shape, axis in [((3, 5), -1), ((2, 1500000), -1), ((70000, 40), -1), ((70000, 40), 0), ((3, 4, 5), 1), ((7,), 0),
+                            ((0, 3), -1), ((2, 0, 4), 1), ((3, 0), -1), ((3, 0), 0)]:
+            kinds = FLOATS if np.prod(shape) < 1e6 else ["f4"]
+            for kind, order, log in [(k, o, log) for k in kinds for o in "CF" for log in ([], ["--log"])]:
+                x = np.array(cast(self.random.normal(size=shape) * 4, kind), order=order)
+                words = ["--axis", axis, "--scale", "0.7", *log]
+                p = self.array("softmax", self.save("x.npy", x), *words, "--lse", self.path("l.npy"))
+                self.stream(bytes_of(x), "softmax", "-", *words, "-o", self.path("s.npy"), "--lse", self.path("m.npy"))
+                about = (shape, axis, kind, order)
+                self.assertSameBits(np.load(self.path("s.npy")), p, about)
+                self.assertSameBits(np.load(self.path("m.npy")), np.load(self.path("l.npy")), about)
+        x = self.random.normal(size=(5, 7)).astype(">f4")
+        self.stream(bytes_of(x), "softmax", "-", "-o", self.path("s.npy"))
+        self.assertSameBits(np.load(self.path("s.npy")), self.array("softmax", self.save("x.npy", x)))
+        for size in [100, len(bytes_of(x)) - 1]:
+            self.fails(1, "softmax", "-", "-o", self.path("no.npy"), stdin=bytes_of(x)[:size], says="standard input")
+
     def test_json(self):
         x = self.save("x.npy", np.zeros((2, 3), "f4"))
         self.assertEqual(self.json("softmax", x, "-o", self.path("p.npy")),

@@ -18,6 +18,7 @@ int run(const attention_command& c, const settings& s) {
   const parallel ex = executor_of(s);
   const attention_files f(c);
   const attention_shapes e = check(f);
+  if (c.scale) require_fits(f.q.name(), f.q.type(), "--scale", *c.scale);
 
   extents shape = f.q.shape();
   const int last = shape.size() - 1;

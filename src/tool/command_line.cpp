@@ -15,7 +15,7 @@ namespace {
 
 settings read_settings(const option_text& t, const words& w) {
   settings s;
-  if (!t.threads.empty()) s.threads = w.integer("--threads", t.threads, 1, "a whole number of at least 1");
+  if (!t.threads.empty()) s.threads = w.integer("--threads", t.threads, 1);
   if (!t.device.empty() && t.device != "cpu" && t.device != "cuda") w.wrong_value("--device", "cpu or cuda", t.device);
   s.cuda = t.device == "cuda";
   s.json = t.json;
@@ -84,7 +84,7 @@ attention_command read_attention(const option_text& t, const words& w) {
   }
   if (!t.window.empty()) c.window = w.window(t.window);
   if (!t.softcap.empty()) c.softcap = w.positive("--softcap", t.softcap);
-  if (!t.split.empty()) c.split = w.integer<index>("--split", t.split, 1, "a whole number of at least 1");
+  if (!t.split.empty()) c.split = w.integer<index>("--split", t.split, 1);
   return c;
 }
 
@@ -99,9 +99,10 @@ merge_command read_merge(const option_text& t, const words& w) {
 laws_command read_laws(const option_text& t, const words& w) {
   laws_command c;
   c.monoids = t.monoids;
-  if (!t.cases.empty()) c.cases = w.integer("--cases", t.cases, 1, "a whole number of at least 1");
-  if (!t.seed.empty()) {
-    c.seed = w.integer<std::uint64_t>("--seed", t.seed, 0, "a whole number from 0 to 18446744073709551615");
+  if (!t.cases.empty()) c.cases = w.integer("--cases", t.cases, 1);
+  if (!t.seed.empty()) c.seed = w.integer<std::uint64_t>("--seed", t.seed, 0);
+  for (auto name = c.monoids.begin(); name != c.monoids.end(); ++name) {
+    if (std::find(c.monoids.begin(), name, *name) != name) w.wrong("laws names " + *name + " twice; name each once");
   }
   return c;
 }

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <system_error>
 #include <utility>
 
@@ -94,6 +95,21 @@ file_descriptor::~file_descriptor() { close(); }
 void file_descriptor::close() {
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = -1;
+}
+
+bool lead_to_one_file(const std::string& a, const std::string& b) {
+  namespace fs = std::filesystem;
+  const auto place = [](const fs::path& name) {
+    std::error_code none;
+    const fs::path file = fs::canonical(name, none);  // a link to a file that is there is followed, as file_beside does
+    if (!none) return file;
+    const fs::path whole = fs::absolute(name, none);
+    const fs::path folder = fs::weakly_canonical(whole.parent_path(), none);
+    return (none ? whole.parent_path().lexically_normal() : folder) / whole.filename();
+  };
+  std::error_code none;
+  const fs::path one = place(a);
+  return one == place(b) && !fs::is_other(one, none);
 }
 
 void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes) {

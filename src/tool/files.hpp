@@ -25,6 +25,10 @@ class file_descriptor {
   int descriptor_;
 };
 
+/// Whether what is written to two names would be one file, there already or not: through links, other spellings and `..`
+/// too. Never for devices, pipes and sockets, which are written into and not replaced.
+bool lead_to_one_file(const std::string& a, const std::string& b);
+
 /// Writes all of it, or throws format_error with a sentence that begins with `name`.
 void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes);
 

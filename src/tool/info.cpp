@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "../targets.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
 #include "regroup/executor.hpp"
@@ -32,16 +33,40 @@ std::string rounded(double value) {
   return {text, end};
 }
 
-/// Seconds of the fastest of a few runs.
+/// Strings and lists of them without JSON's marks; anything else as it is.
+std::string plain(std::string value) {
+  const bool marked = value.front() == '"' || value.front() == '[';
+  if (marked) std::erase_if(value, [](char c) { return std::strchr("[]\",", c) != nullptr; });
+  return value;
+}
+
+template <class F>
+double seconds_of(const F& f) {
+  const auto start = std::chrono::steady_clock::now();
+  f();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Seconds of the fastest of five runs, or of those that begin within half a second.
 template <class F>
 double fastest(const F& f) {
-  double best = 1e300;
-  for (int repeat = 0; repeat < 5; ++repeat) {
-    const auto start = std::chrono::steady_clock::now();
-    f();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  double best = 1e300, all = 0;
+  for (int repeat = 0; repeat < 5 && all < 0.5; ++repeat) {
+    const double seconds = seconds_of(f);
+    best = std::min(best, seconds);
+    all += seconds;
   }
   return best;
+}
+
+/// What the library is compiled for and this processor has.
+std::string instruction_sets() {
+  std::string list;
+  for (const auto t :
+       {host::target::baseline, host::target::x86_64_v3, host::target::x86_64_v4, host::target::x86_64_v4_bf16}) {
+    if (host::has(t)) list += (list.empty() ? "" : ", ") + json_string(host::name(t));
+  }
+  return "[" + list + "]";
 }
 
 /// Exclusive-or of some memory: as fast as it can be read, which takes a prefetch (twice the bandwidth on a Zen 4).
@@ -86,10 +111,17 @@ std::vector<T> touched(const parallel& ex, index count, T value) {
   return memory;
 }
 
-/// Limits in at most a few seconds: 256 MiB are beyond any cache, and the fastest of five runs counts.
+/// Rounds of multiply_add that last a tenth of a second: a baseline without fma needs far more time for each.
+index rounds_of_a_tenth() {
+  for (index rounds = 1000;; rounds *= 4) {
+    const double seconds = seconds_of([&] { kept = static_cast<std::uint64_t>(multiply_add(rounds)); });
+    if (seconds >= 0.02) return std::max<index>(static_cast<index>(static_cast<double>(rounds) * 0.1 / seconds), 1);
+  }
+}
+
+/// Limits in a few seconds, whatever the processor and the number of threads: 256 MiB are beyond any cache.
 void measure(const parallel& ex, std::vector<entry>& entries) {
   constexpr index words = index{1} << 25, pieces = 256, piece = words / pieces;
-  constexpr index rounds = 5'000'000;
   const std::vector<std::uint64_t> memory = touched<std::uint64_t>(ex, words, 1);
   std::vector<std::uint64_t> other = touched<std::uint64_t>(ex, words, 2);
   const auto bytes = static_cast<double>(words * 8);
@@ -109,11 +141,14 @@ void measure(const parallel& ex, std::vector<entry>& entries) {
            copy(words * i / threads, words * (i + 1) / threads - words * i / threads);
          }));
   kept = other[0];
-  const auto flops = static_cast<double>(2 * 128 * rounds);
-  report("multiply_add_gigaflops_one_thread", flops,
+  const auto flops_of = [](index rounds) { return 2 * 128 * static_cast<double>(rounds); };
+  const index rounds = rounds_of_a_tenth();
+  report("multiply_add_gigaflops_one_thread", flops_of(rounds),
          fastest([&] { kept = static_cast<std::uint64_t>(multiply_add(rounds)); }));
-  report("multiply_add_gigaflops", flops * static_cast<double>(threads),
-         on_all_threads(threads, [&](index) { kept = static_cast<std::uint64_t>(multiply_add(rounds)); }));
+  const index cores = std::max<index>(std::thread::hardware_concurrency(), 1);
+  const index share = std::max<index>(rounds * std::min(threads, cores) / threads, 1);  // more threads than cores share
+  report("multiply_add_gigaflops", flops_of(share * threads),
+         on_all_threads(threads, [&](index) { kept = static_cast<std::uint64_t>(multiply_add(share)); }));
 }
 
 }  // namespace
@@ -125,10 +160,11 @@ int run(const info_command& c, const settings& s) {
       {"order_version", std::to_string(order_version)},
       {"tile_elements", std::to_string(tile_elements)},
       {"lanes", std::to_string(lanes)},
+      {"instruction_sets", instruction_sets()},
       {"target", json_string(host::name(host::current_target()))},
       {"threads", std::to_string(ex.concurrency())},
       {"hardware_threads", std::to_string(std::thread::hardware_concurrency())},
-      {"gpu", s.json ? "null" : "none: this build computes on the CPU"},
+      {"gpu", s.json ? "null" : "none: the tool computes on the CPU (the library's cuda::device on a GPU)"},
   };
   if (c.measure) {
     const progress shown(s, "regroup info --measure");
@@ -139,8 +175,7 @@ int run(const info_command& c, const settings& s) {
     if (s.json) {
       json += (json.empty() ? "\"" : ", \"") + name + "\": " + value;
     } else {
-      const bool quoted = value.front() == '"';
-      std::cout << name << ' ' << (quoted ? value.substr(1, value.size() - 2) : value) << '\n';
+      std::cout << name << ' ' << plain(value) << '\n';
     }
   }
   if (s.json) std::cout << '{' << json << "}\n";

@@ -92,12 +92,9 @@ input stream::spool() {
     read(buffer.data(), count);
     file.write(buffer.data(), static_cast<std::size_t>(count) * width);
   }
-  input result;
-  result.name_ = name_;
-  result.about_ = about_;
-  result.about_.swapped = false;
-  result.data_ = map(file.descriptor(), name_, 0, bytes);
-  return result;
+  description about = about_;
+  about.swapped = false;
+  return {name_, about, map(file.descriptor(), name_, 0, bytes)};
 }
 
 input open_array(const std::string& path) {
@@ -109,24 +106,21 @@ input open_array(const std::string& path) {
   if (S_ISDIR(status.st_mode)) throw_format(path + ": is a directory; expected a .npy file");
   if (!S_ISREG(status.st_mode)) return stream(file.get(), path).spool();
 
-  input result;
-  result.name_ = path;
   std::size_t offset = 0;
-  result.about_ = read_header([&](void* p, std::size_t n) { return read_fully(file.get(), path, p, n); }, path, offset);
-  const std::size_t bytes = result.about_.bytes();
+  const auto read = [&](void* p, std::size_t n) { return read_fully(file.get(), path, p, n); };
+  description about = read_header(read, path, offset);
+  const std::size_t bytes = about.bytes();
   const auto length = static_cast<std::size_t>(status.st_size);
   const std::size_t actual = length > offset ? length - offset : 0;
-  if (actual < bytes) too_short(path, result.about_, actual);
-  result.data_ = map(file.get(), path, offset, bytes);
-  const bool misaligned = reinterpret_cast<std::uintptr_t>(result.data_.get()) % size_of(result.about_.type) != 0;
-  if (result.about_.swapped || misaligned) {
-    const std::shared_ptr<void> copy = allocate(bytes);
-    std::memcpy(copy.get(), result.data_.get(), bytes);
-    to_native(copy.get(), result.about_, result.about_.size());
-    result.about_.swapped = false;
-    result.data_ = copy;
-  }
-  return result;
+  if (actual < bytes) too_short(path, about, actual);
+  const std::shared_ptr<const void> data = map(file.get(), path, offset, bytes);
+  const bool misaligned = reinterpret_cast<std::uintptr_t>(data.get()) % size_of(about.type) != 0;
+  if (!about.swapped && !misaligned) return {path, about, data};
+  const std::shared_ptr<void> copy = allocate(bytes);
+  std::memcpy(copy.get(), data.get(), bytes);
+  to_native(copy.get(), about, about.size());
+  about.swapped = false;
+  return {path, about, copy};
 }
 
 }  // namespace regroup::tool

@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "array.hpp"
 
@@ -14,6 +15,10 @@ namespace regroup::tool {
 /// A read-only array with its name for sentences. Copies share the memory.
 class input {
  public:
+  /// Elements that are somewhere already, in this machine's byte order.
+  input(std::string name, description about, std::shared_ptr<const void> data)
+      : name_(std::move(name)), about_(std::move(about)), data_(std::move(data)) {}
+
   const std::string& name() const { return name_; }
   element type() const { return about_.type; }
   const extents& shape() const { return about_.shape; }
@@ -23,8 +28,6 @@ class input {
   const void* data() const { return data_.get(); }
 
  private:
-  friend input open_array(const std::string& path);
-  friend class stream;
   std::string name_;
   description about_;
   std::shared_ptr<const void> data_;

@@ -27,7 +27,8 @@ struct runner {
   int operator()(const Command& c) const {
     if (everywhere.cuda) {
       throw regroup::error(
-          "--device cuda needs a build with CUDA, and this one computes on the CPU only; use --device cpu");
+          "--device cuda: the tool computes on the CPU (on a GPU: the library's cuda::device, regroup/cuda/*.cuh, in a "
+          "program of your own); use --device cpu");
     }
     return run(c, everywhere);
   }

@@ -23,20 +23,20 @@ std::vector<monoid_name> parse_monoids(const std::string& text) {
       w.wrong("reduce does not know the monoid '" + m.name + "'; it takes " + listed(reduce_names));
     }
     if (m.name == "top_k") {
-      m.k = w.integer<index>("top_k", value, 1, "a length as in top_k:5, of at least 1");
+      m.k = w.integer<index>("top_k", value, 1, "a length as in top_k:5, " + range_from(index{1}));
     } else if (m.name == "histogram") {
       const std::string wanted = "a range and a number of bins as in histogram:0,1,10";
       if (!has_value || i + 2 >= fields.size()) w.wrong_value("histogram", wanted, text);
       m.low = w.finite("histogram's lower end", value);
       m.high = w.finite("histogram's upper end", fields[i + 1]);
-      m.bins = w.integer<index>("histogram's number of bins", fields[i + 2], 1, "a whole number of at least 1");
+      const std::string range = "a whole number from 1 to " + std::to_string(most_bins);
+      m.bins = w.integer<index>("histogram's number of bins", fields[i + 2], 1, range);
       if (!(m.low <= m.high))
         w.wrong_value("histogram", "a lower end not above its upper end", value + "," + fields[i + 1]);
       if (!std::isfinite(m.high - m.low)) {
         w.wrong_value("histogram", "ends whose distance is finite", value + "," + fields[i + 1]);
       }
-      if (m.bins > most_bins)
-        w.wrong("histogram has at most " + std::to_string(most_bins) + " bins; got " + fields[i + 2]);
+      if (m.bins > most_bins) w.wrong_value("histogram's number of bins", range, fields[i + 2]);
       i += 2;
     } else if (has_value) {
       w.wrong(m.name + " takes no parameter; got '" + value + "'");

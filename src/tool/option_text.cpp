@@ -6,30 +6,11 @@
 #include <cctype>
 #include <string_view>
 
+#include "help.hpp"
 #include "monoid_names.hpp"
 
 namespace regroup::tool {
 namespace {
-
-const char* const everywhere_help =
-    "Options of every command:\n"
-    "  --threads N                 number of threads (default: all); no bit of a result depends on it\n"
-    "  --device cpu|cuda           where to compute (default: cpu)\n"
-    "  --json                      one JSON object on standard output instead of text\n"
-    "  --quiet                     no progress on standard error\n"
-    "\n";
-const char* const arrays_help =
-    "Arrays are .npy files (float16, bfloat16, float32, float64, int32, int64, bool), C or Fortran order, either byte\n"
-    "order; '-' for X reads standard input. JSON has no NaN and no infinity: they are written NaN, Infinity and\n"
-    "-Infinity, as Python's json module does. Exit status: 0 done, 2 wrong command line, 1 any other error.";
-
-const char* const attention_help =
-    "Query head h uses key head h / (H / Hkv). A score is q . k times the scale; then softcap, ALiBi and a floating mask\n"
-    "change it in this order, and a boolean mask, causal and window hide keys. A hidden key contributes nothing, whatever it\n"
-    "holds; a query that sees no key gets 0 and logsumexp -inf. With --kv-lengths, Nk is the entry's length for causal,\n"
-    "window and ALiBi. With --page-table, page p of an entry holds its keys from p times the page size. --sinks cannot\n"
-    "stand beside --state-out, for each state would count the sink.\n"
-    "\n";
 
 constexpr std::array<std::string_view, 8> options_with_numbers = {"--scale", "--window", "--softcap", "--axis",
                                                                   "--split", "--threads", "--cases",  "--seed"};
@@ -67,18 +48,17 @@ void declare(CLI::App& app, option_text& t) {
   app.set_version_flag("--version", "regroup " REGROUP_VERSION);
   app.add_option("--threads", t.threads, "number of threads (default: all); no bit of a result depends on it")
       ->type_name("N");
-  app.add_option("--device", t.device, "where to compute (default: cpu)")->type_name("cpu|cuda");
+  app.add_option("--device", t.device, "where to compute (default: cpu); cuda is an error here")->type_name("cpu|cuda");
   app.add_flag("--json", t.json, "one JSON object on standard output instead of text");
   app.add_flag("--quiet", t.quiet, "no progress on standard error");
-  app.footer(std::string(everywhere_help) + arrays_help);  // what the commands inherit
 
   CLI::App& softmax = *app.add_subcommand("softmax", "Softmax along one axis: exp(x - max) / sum of exp(x - max)");
-  softmax.add_option("X", t.x, "the array, or '-' (float16, bfloat16, float32 or float64, rank 1 or more)");
+  softmax.add_option("X", t.x, "the array, or '-'; rank 1 or more");
   softmax.add_option("-o,--output", t.output, "file for the result: X's shape and type (required)")->type_name("P.npy");
   softmax.add_option("--axis", t.axis, "the axis; negative ones count from the end (default: -1)")->type_name("A");
   softmax.add_flag("--log", t.log, "write the logarithm of softmax");
   softmax.add_option("--scale", t.scale, "multiply X by this first (default: 1)")->type_name("S");
-  softmax.add_option("--lse", t.lse, "also write the logsumexp, without that axis (float32; float64 for float64)")
+  softmax.add_option("--lse", t.lse, "also write the logsumexp, without that axis: float32, or\nfloat64 for float64")
       ->type_name("L.npy");
 
   CLI::App& reduce = *app.add_subcommand("reduce", "Reduce an array, or some of its axes, by one or several monoids");
@@ -86,59 +66,65 @@ void declare(CLI::App& app, option_text& t) {
   reduce
       .add_option("--with", t.with,
                   "monoids, separated by commas (required):\n"
-                  "sum, product, min, max, argmin, argmax, count, mean, moments, log_sum_exp,\n"
-                  "softmax_mean, any, all, top_k:K, histogram:LO,HI,BINS")
+                  "sum, product, min, max, argmin, argmax, count, mean, moments,\n"
+                  "log_sum_exp, softmax_mean, any, all, top_k:K,\n"
+                  "histogram:LO,HI,BINS")
       ->type_name("NAME,...");
-  reduce.add_option("--axis", t.axis, "axes to reduce, separated by commas (default: the whole array)")
-      ->type_name("A[,B...]");
+  reduce.add_option("--axis", t.axis, "axes to reduce, separated by commas (default: all)")->type_name("A[,B...]");
   reduce.add_flag("--keepdims", t.keepdims, "keep reduced axes with length 1");
   reduce
       .add_option("-o,--output", t.output,
-                  "file for the result; R.NAME.npy each for several monoids (default: print NAME VALUE)")
+                  "file for the result; R.NAME.npy each for several monoids\n(default: print NAME VALUE)")
       ->type_name("R.npy");
 
   CLI::App& scan = *app.add_subcommand("scan", "Prefixes along one axis: element i combines elements 0 to i");
   scan.add_option("X", t.x, "the array, or '-'");
-  scan.add_option("--with", t.with, "the monoid (required): " + listed(scan_names))->type_name("NAME");
+  scan.add_option("--with", t.with,
+                  "the monoid (required): sum, product, min, max, log_sum_exp,\n"
+                  "any, all, count, affine")
+      ->type_name("NAME");
   scan.add_option("-o,--output", t.output, "file for the result (required)")->type_name("Y.npy");
   scan.add_option("--axis", t.axis, "the axis (default: -1; affine: -2)")->type_name("A");
   scan.add_flag("--exclusive", t.exclusive, "element i combines elements 0 to i - 1");
   scan.add_flag("--reverse", t.reverse, "from the end of the axis to its beginning");
 
   CLI::App& attention = *app.add_subcommand("attention", "softmax(scale Q K^T + mask) V without the matrix");
-  attention.add_option("Q", t.q, "queries (..., H, Nq, d), rank 2 to 4");
-  attention.add_option("K", t.k, "keys (..., Hkv, Nk, d); with --page-table (P, Hkv, page size, d)");
-  attention.add_option("V", t.v, "values (..., Hkv, Nk, dv); with --page-table (P, Hkv, page size, dv)");
-  attention
-      .add_option("-o,--output", t.output, "file for the result (..., H, Nq, dv) (required without --state-out)")
+  attention.add_option("Q", t.q, "queries (..., H, Nq, d), rank 2 to 4, or '-'");
+  attention.add_option("K", t.k, "keys (..., Hkv, Nk, d), or '-'; with --page-table\n(P, Hkv, page size, d)");
+  attention.add_option("V", t.v, "values (..., Hkv, Nk, dv), or '-'; with --page-table\n(P, Hkv, page size, dv)");
+  attention.add_option("-o,--output", t.output, "file for the result (..., H, Nq, dv); required without\n--state-out")
       ->type_name("O.npy");
   attention.add_option("--lse", t.lse, "also write the logsumexp (..., H, Nq)")->type_name("L.npy");
   attention.add_option("--scale", t.scale, "factor of every score (default: 1/sqrt(d))")->type_name("S");
   attention.add_flag("--causal", t.causal,
-                     "hide later keys: --causal or --causal=bottom-right (the last query sees\n"
-                     "every key), --causal=top-left (query i sees keys 0 to i)");
+                     "hide later keys: --causal or --causal=bottom-right (the last\n"
+                     "query sees every key), --causal=top-left (query i sees keys\n"
+                     "0 to i)");
   attention
       .add_option("--window", t.window,
-                  "query i sees key j where -LEFT <= j - (i + Nk - Nq) <= RIGHT; -1 for no limit")
+                  "query i sees key j where -LEFT <= j - (i + Nk - Nq) <= RIGHT;\n-1 for no limit")
       ->type_name("LEFT,RIGHT");
-  attention.add_option("--mask", t.mask, "bool (true: attend) or floating (added), broadcast to (..., H, Nq, Nk)")
+  attention
+      .add_option("--mask", t.mask,
+                  "bool (true: attend) or any floating type (added; -inf hides),\n"
+                  "broadcast to (..., H, Nq, Nk)")
       ->type_name("M.npy");
   attention.add_option("--softcap", t.softcap, "scores become C tanh(score / C), after the scale")->type_name("C");
-  attention.add_option("--alibi", t.alibi, "slopes (H,): adds slope (j - (i + Nk - Nq)) to a score")
+  attention.add_option("--alibi", t.alibi, "slopes (H,), any floating type: adds slope (j - (i + Nk - Nq))")
       ->type_name("SLOPES.npy");
-  attention.add_option("--sinks", t.sinks, "(H,): one extra logit a head, in the denominator only")
+  attention.add_option("--sinks", t.sinks, "(H,), any floating type: one extra logit a head, in the\ndenominator only")
       ->type_name("S.npy");
-  attention.add_option("--kv-lengths", t.kv_lengths, "number of keys of each batch entry, integers (B,)")
+  attention.add_option("--kv-lengths", t.kv_lengths, "number of keys of each batch entry, int32 or int64 (B,)")
       ->type_name("N.npy");
-  attention.add_option("--page-table", t.page_table, "pages of each batch entry, int32 (B, pages)")->type_name("T.npy");
+  attention.add_option("--page-table", t.page_table, "pages of each batch entry, int32 or int64 (B, pages)")
+      ->type_name("T.npy");
   attention.add_option("--split", t.split, "compute N ranges of keys apart and combine their states")->type_name("N");
   attention
       .add_option("--state-out", t.state_out,
-                  "save the state: DIR/m.npy, l.npy (..., H, Nq) and the unnormalised o.npy\n"
-                  "(..., H, Nq, dv), for regroup merge; K and V may be a piece of the keys")
+                  "save the state: DIR/m.npy, l.npy (..., H, Nq) and the\n"
+                  "unnormalised o.npy (..., H, Nq, dv), for regroup merge; K and\n"
+                  "V may be a piece of the keys")
       ->type_name("DIR");
-
-  attention.footer(std::string(attention_help) + everywhere_help + arrays_help);
 
   CLI::App& merge = *app.add_subcommand("merge", "Combine attention states over disjoint keys, left to right");
   merge.add_option("STATE_DIR", t.states, "directories that regroup attention --state-out wrote");
@@ -153,8 +139,9 @@ void declare(CLI::App& app, option_text& t) {
   CLI::App& info = *app.add_subcommand("info", "Version, instruction sets, threads and devices");
   info.add_flag("--measure", t.measure, "also measure memory bandwidth and arithmetic");
 
-  app.footer(arrays_help);
+  app.footer(footer_of(""));
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    command->footer(footer_of(command->get_name()));
     for (CLI::Option* option : command->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
       option->type_name(" ");
     }

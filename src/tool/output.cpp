@@ -67,6 +67,15 @@ result::~result() {
   if (map_ != nullptr) ::munmap(map_, map_bytes_);
 }
 
+void result::done_with(index count) {
+  const std::size_t bytes = header_.size() + static_cast<std::size_t>(count) * size_of(type_);
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t end = bytes / page * page;
+  if (!file_ || end <= released_) return;  // memory of no file would be lost
+  ::madvise(static_cast<char*>(map_) + released_, end - released_, MADV_DONTNEED);
+  released_ = end;
+}
+
 void result::finish() {
   if (path_.empty() || file_) return;
   const file_descriptor special(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
@@ -79,6 +88,10 @@ void result::appear() {
 }
 
 result& results::add(std::string path, element type, extents shape) {
+  for (const result& other : all_) {
+    if (path.empty() || other.path().empty() || !lead_to_one_file(path, other.path())) continue;
+    throw_argument(path + ": leads to the same file as another output, " + other.path() + "; give each its own");
+  }
   return all_.emplace_back(std::move(path), type, std::move(shape));
 }
 

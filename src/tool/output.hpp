@@ -33,6 +33,9 @@ class result {
     return static_cast<T*>(data_);
   }
 
+  /// The first `count` elements will not be touched again: their pages leave memory, where the output is a file.
+  void done_with(index count);
+
  private:
   friend class results;
   void finish();  // the bytes are in the file
@@ -46,6 +49,7 @@ class result {
   void* map_ = nullptr;
   std::size_t map_bytes_ = 0;
   void* data_ = nullptr;
+  std::size_t released_ = 0;  // bytes of the map
 };
 
 /// The outputs of one command: all are complete on disk before the first takes its name.

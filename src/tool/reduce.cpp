@@ -254,7 +254,9 @@ int run(const reduce_command& c, const settings& s) {
   results outputs;
   std::vector<answer> answers;
   progress shown(s, "regroup reduce " + name, p.about.size());
-  if (arriving && (p.about.fortran_order || !p.trailing || names(c, "softmax_mean"))) x = arriving->spool();
+  const bool streams = names(c, "softmax_mean") ? c.with.size() == 1 && streams_softmax_mean(p.about)
+                                                : p.trailing && !p.about.fortran_order;
+  if (arriving && !streams) x = arriving->spool();
 
   with_types(p.about.type, [&]<class T, class X>(std::type_identity<T>, std::type_identity<X>) {
     preparation make(c, p, outputs);
@@ -270,8 +272,12 @@ int run(const reduce_command& c, const settings& s) {
   for (std::size_t i = 0; i < c.with.size(); ++i) {
     if (c.with[i].name != "softmax_mean") continue;
     const std::string path = c.with.size() == 1 ? c.output : part_path(c.output, "softmax_mean");
-    result& r = outputs.add(path, x->type(), softmax_mean_shape(*x, c.axes, c.keepdims));
-    reduce_softmax_mean(ex, *x, r);
+    result& r = outputs.add(path, p.about.type, softmax_mean_shape(name, p.about, c.axes, c.keepdims));
+    if (x) {
+      reduce_softmax_mean(ex, *x, r);
+    } else {
+      reduce_softmax_mean(ex, *arriving, r, shown);
+    }
     // in the order of --with: top_k before it stands for two
     std::size_t at = i;
     for (std::size_t j = 0; j < i; ++j) at += c.with[j].name == "top_k";

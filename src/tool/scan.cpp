@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup scan: prefixes along one axis. The input is a view of its map and the output a view of its file; --reverse is
-// the same scan through views whose stride along the axis is negative.
+// regroup scan: prefixes along one axis. The input is a view of its map, or lies in the output already (a stream), and
+// the output is a view of its file; --reverse is the same scan through views whose stride along the axis is negative.
 #include "regroup/scan.hpp"
 
 #include <cstring>
 #include <iostream>
 #include <string>
 
+#include "arriving.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
 #include "regroup/monoids/affine.hpp"
@@ -107,7 +108,7 @@ void scan_affine(const scanner& scan, const input& x, const result& y) {
     T* const copy = y.as<T>();
     if (x.about().fortran_order) {
       for (index i = 0; i < x.size(); ++i) copy[i] = from.data()[offset_of(i, from.extents(), from.strides())];
-    } else {
+    } else if (from.data() != copy) {
       std::copy_n(from.data(), x.size(), copy);
     }
     const view<row_pair<T>> pairs(reinterpret_cast<row_pair<T>*>(copy), without(x.shape(), x.shape().size() - 1));
@@ -116,7 +117,7 @@ void scan_affine(const scanner& scan, const input& x, const result& y) {
 }
 
 /// The axis that is scanned, from 0. Throws where the monoid and the shape do not fit.
-int scanned_axis(const scan_command& c, const input& x) {
+int scanned_axis(const scan_command& c, const arriving& x) {
   const int rank = x.shape().size();
   if (c.with != "affine") {
     if (rank == 0) throw_shape(x.name() + ": scan needs an axis; got rank 0, the shape ()");
@@ -133,7 +134,7 @@ int scanned_axis(const scan_command& c, const input& x) {
   return axis;
 }
 
-element scanned_type(const scan_command& c, const input& x) {
+element scanned_type(const scan_command& c, const arriving& x) {
   if (c.with == "any" || c.with == "all") return element::boolean;
   if (c.with == "count") return element::int64;
   if (x.type() == element::boolean) {
@@ -146,11 +147,12 @@ element scanned_type(const scan_command& c, const input& x) {
 
 int run(const scan_command& c, const settings& s) {
   const parallel ex = executor_of(s);
-  const input x = open_array(c.x);
-  const scanner scan{c, ex, scanned_axis(c, x)};
+  arriving from(c.x);
+  const scanner scan{c, ex, scanned_axis(c, from)};
   results outputs;
-  const result& y = outputs.add(c.output, scanned_type(c, x), x.shape());
-  const progress shown(s, "regroup scan " + x.name());
+  const result& y = outputs.add(c.output, scanned_type(c, from), from.shape());
+  const progress shown(s, "regroup scan " + from.name());
+  const input x = from.whole(y);
   if (y.size() == 0) {
     // nothing to do, however many rows of nothing there are
   } else if (c.with == "any" || c.with == "all") {

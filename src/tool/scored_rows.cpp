@@ -3,6 +3,7 @@
 
 #include "put.hpp"
 #include "regroup/monoids/softmax_mean.hpp"
+#include "regroup/stream.hpp"
 #include "typed.hpp"
 
 namespace regroup::tool {
@@ -44,19 +45,20 @@ struct scored_batch {
 
 }  // namespace
 
-extents softmax_mean_shape(const input& x, const std::optional<std::vector<int>>& axes, bool keepdims) {
-  const extents& shape = x.shape();
+extents softmax_mean_shape(const std::string& name, const description& about,
+                           const std::optional<std::vector<int>>& axes, bool keepdims) {
+  const extents& shape = about.shape;
   const int rank = shape.size();
-  if (!is_float(x.type())) {
-    throw_argument(x.name() + ": softmax_mean does not take " + name_of(x.type()) + "; it takes floating types");
+  if (!is_float(about.type)) {
+    throw_argument(name + ": softmax_mean does not take " + name_of(about.type) + "; it takes floating types");
   }
   if (rank < 2 || shape[rank - 1] < 1) {
-    throw_shape(x.name() + ": softmax_mean needs a shape (..., n, 1 + d), a score and d values a row; got " +
+    throw_shape(name + ": softmax_mean needs a shape (..., n, 1 + d), a score and d values a row; got " +
                 to_string(shape));
   }
   for (const int axis : axes.value_or(std::vector<int>{})) {
-    if (checked_axis(x.name(), shape, axis) != rank - 2) {
-      throw_shape(x.name() + ": softmax_mean reduces the last axis but one, " + std::to_string(rank - 2) +
+    if (checked_axis(name, shape, axis) != rank - 2) {
+      throw_shape(name + ": softmax_mean reduces the last axis but one, " + std::to_string(rank - 2) +
                   "; --axis names " + std::to_string(axis));
     }
   }
@@ -67,7 +69,7 @@ extents softmax_mean_shape(const input& x, const std::optional<std::vector<int>>
     rows *= shape[a];
   }
   if (shape[rank - 2] == 0 && rows > 0) {
-    throw_shape(x.name() + ": softmax_mean of nothing does not exist; the shape " + to_string(shape) +
+    throw_shape(name + ": softmax_mean of nothing does not exist; the shape " + to_string(shape) +
                 " has no rows to reduce");
   }
   if (keepdims) result.push_back(1);
@@ -75,7 +77,10 @@ extents softmax_mean_shape(const input& x, const std::optional<std::vector<int>>
   return result;
 }
 
-void reduce_softmax_mean(const parallel& ex, const input& x, const result& y) {
+namespace {
+
+/// The first array's mean is row `first` of y.
+void fold(const parallel& ex, const input& x, const result& y, index first) {
   with_float(x.type(), [&]<class T>(std::type_identity<T>) {
     using real = widened<T>;
     scored_batch<T> batch{view_of<T>(x), {}, {}};
@@ -88,8 +93,61 @@ void reduce_softmax_mean(const parallel& ex, const input& x, const result& y) {
     const softmax_mean<real> m{d};
     ex.fold(batch, m, [&](index row, const auto& state) {
       const auto mean = m.lower(state);
-      for (index k = 0; k < d; ++k) put(y, row * d + k, mean[static_cast<std::size_t>(k)]);
+      for (index k = 0; k < d; ++k) put(y, (first + row) * d + k, mean[static_cast<std::size_t>(k)]);
     });
+  });
+}
+
+constexpr index block = 256 * tile_elements;
+constexpr index widest = block / tile_elements;  // of rows of which a tile is a block
+
+index columns_of(const description& about) { return about.shape[about.shape.size() - 1]; }
+index rows_of(const description& about) { return about.shape[about.shape.size() - 2]; }
+
+}  // namespace
+
+void reduce_softmax_mean(const parallel& ex, const input& x, const result& y) { fold(ex, x, y, 0); }
+
+bool streams_softmax_mean(const description& about) {
+  if (about.fortran_order) return false;
+  return about.shape.size() < 2 || columns_of(about) <= widest || rows_of(about) <= block / columns_of(about);
+}
+
+void reduce_softmax_mean(const parallel& ex, stream& x, const result& y, progress& shown) {
+  const index columns = columns_of(x.about()), rows = rows_of(x.about());
+  const index arrays = x.remaining() / std::max<index>(rows * columns, 1);
+  with_float(x.about().type, [&]<class T>(std::type_identity<T>) {
+    using real = widened<T>;
+    std::vector<T> elements;
+    const auto read = [&](index count) {
+      elements.resize(static_cast<std::size_t>(count));
+      x.read(elements.data(), count);
+      shown.advance(count);
+    };
+    if (rows <= block / columns) {
+      const index at_once = block / std::max<index>(rows * columns, 1);
+      for (index first = 0; first < arrays; first += at_once) {
+        const index count = std::min(at_once, arrays - first);
+        read(count * rows * columns);
+        const description some{x.about().type, false, false, {count, rows, columns}};
+        fold(ex, {x.name(), some, {elements.data(), [](const void*) {}}}, y, first);
+      }
+      return;
+    }
+    // Whole tiles of rows: what an accumulator keeps of the last ones is still there when it answers.
+    const index at_once = widest / columns * tile_elements;
+    const index d = columns - 1;
+    const softmax_mean<real> m{d};
+    for (index array = 0; array < arrays; ++array) {
+      accumulator<softmax_mean<real>, scored<T, row_values<T>>> all(m);
+      for (index row = 0; row < rows; row += at_once) {
+        const index count = std::min(at_once, rows - row);
+        read(count * columns);
+        all.push(ex, scored_source<T>{elements.data(), count, columns, d, 1});
+      }
+      const auto mean = all.value();
+      for (index k = 0; k < d; ++k) put(y, array * d + k, mean[static_cast<std::size_t>(k)]);
+    }
   });
 }
 

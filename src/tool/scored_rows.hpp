@@ -7,15 +7,21 @@
 
 #include "input.hpp"
 #include "output.hpp"
+#include "progress.hpp"
 #include "regroup/host/par.hpp"
 
 namespace regroup::tool {
 
 /// The result's shape, (..., d) or (..., 1, d). `axes` may only name the last but one. Throws shape_error and
 /// argument_error with sentences that name the input.
-extents softmax_mean_shape(const input& x, const std::optional<std::vector<int>>& axes, bool keepdims);
+extents softmax_mean_shape(const std::string& name, const description& about,
+                           const std::optional<std::vector<int>>& axes, bool keepdims);
 
 /// sum exp(score) values / sum exp(score), for each of the leading axes.
 void reduce_softmax_mean(const parallel& ex, const input& x, const result& y);
+
+/// The same of a stream of which `streams_softmax_mean` is true, in memory of a block.
+void reduce_softmax_mean(const parallel& ex, stream& x, const result& y, progress& shown);
+bool streams_softmax_mean(const description& about);
 
 }  // namespace regroup::tool

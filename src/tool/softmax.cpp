@@ -1,39 +1,66 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup softmax: one axis of an array, from its map into its output.
+// regroup softmax: one axis of an array, from its map into its output; a stream in the output's own place, and there its
+// rows, as many at once as make a block.
 #include "regroup/algorithms/softmax.hpp"
 
 #include <iostream>
 
+#include "arriving.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
 #include "text.hpp"
 #include "typed.hpp"
 
 namespace regroup::tool {
+namespace {
+
+constexpr index block = 256 * tile_elements;
+
+}  // namespace
 
 int run(const softmax_command& c, const settings& s) {
   const parallel ex = executor_of(s);
-  const input x = open_array(c.x);
+  arriving x(c.x);
   if (!is_float(x.type())) {
     throw_argument(x.name() + ": softmax does not take " + name_of(x.type()) +
                    "; it takes float16, bfloat16, float32 and float64");
   }
   if (x.shape().size() == 0) throw_shape(x.name() + ": softmax needs an axis; got rank 0, the shape ()");
   const int axis = checked_axis(x.name(), x.shape(), c.axis.value_or(-1));
+  require_fits(x.name(), x.type(), "--scale", c.scale);
   results outputs;
-  const result& y = outputs.add(c.output, x.type(), x.shape());
+  result& y = outputs.add(c.output, x.type(), x.shape());
   const result* lse = nullptr;
   if (!c.lse.empty()) lse = &outputs.add(c.lse, logsumexp_type(x.type()), without(x.shape(), axis));
-  const progress shown(s, "regroup softmax " + x.name());
+  const bool by_rows = x.is_stream() && axis == x.shape().size() - 1 && y.size() > 0;
+  progress shown(s, "regroup softmax " + x.name(), by_rows ? y.size() : 0);
 
   const auto compute = [&]<class T>(std::type_identity<T>) {
     using real = widened<T>;
+    const auto put = [&](const view<const T>& from, const view<T>& to, const softmax_options<real>& options) {
+      if (c.log) {
+        log_softmax(ex, from, to, options);
+      } else {
+        softmax(ex, from, to, options);
+      }
+    };
     softmax_options<real> options{.scale = c.scale, .axis = axis, .logsumexp = {}};
-    if (lse != nullptr) options.logsumexp = view_of<real>(*lse);
-    if (c.log) {
-      log_softmax(ex, view_of<T>(x), view_of<T>(y), options);
-    } else {
-      softmax(ex, view_of<T>(x), view_of<T>(y), options);
+    if (!by_rows) {
+      if (lse != nullptr) options.logsumexp = view_of<real>(*lse);
+      put(view_of<T>(x.whole(y)), view_of<T>(y), options);
+      return;
+    }
+    options.axis = 1;
+    const index length = x.shape()[axis], rows = y.size() / length;
+    const index at_once = std::max<index>(block / length, 1);
+    for (index row = 0; row < rows; row += at_once) {
+      const index count = std::min(at_once, rows - row);
+      const view<T> some(y.as<T>() + row * length, {count, length});
+      x.read(some.data(), some.size());
+      if (lse != nullptr) options.logsumexp = view<real>(lse->as<real>() + row, {count});
+      put(some, some, options);
+      y.done_with((row + count) * length);
+      shown.advance(some.size());
     }
   };
   if (y.size() > 0 || lse != nullptr) with_float(x.type(), compute);  // however many rows of nothing there are

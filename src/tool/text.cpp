@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "text.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <string_view>
 
 #include "regroup/error.hpp"
 
@@ -18,6 +21,21 @@ std::string real_text(Real x, bool json) {
   std::string text(digits, end);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that -0.0 stays a negative zero
   return text;
+}
+
+/// Bytes of the UTF-8 character that `s` begins with; 0 where it begins with none. The Unicode Standard, table 3-7.
+std::size_t character_length(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
+  const unsigned first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
+  const unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (first < 0xc2 || first > 0xf4 || byte(1) < least || byte(1) > most) return 0;
+  for (std::size_t i = 2; i < length; ++i) {
+    if (byte(i) < 0x80 || byte(i) > 0xbf) return 0;
+  }
+  return length;
 }
 
 void append_lists(std::string& text, const result& r, int axis, index& at) {
@@ -81,19 +99,19 @@ std::string json_text(const result& r) {
 std::string json_number(double x) { return real_text(x, true); }
 
 std::string json_string(const std::string& s) {
-  constexpr char hex[] = "0123456789abcdef";
   std::string text = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') {
-      text += '\\';
-      text += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      text += "\\u00";
-      text += hex[c >> 4];
-      text += hex[c & 15];
+  for (std::size_t at = 0; at < s.size();) {
+    const auto byte = static_cast<unsigned char>(s[at]);
+    const std::size_t length = character_length(std::string_view(s).substr(at));
+    if (length == 0 || byte < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", length == 0 ? 0xdc00u + byte : byte);
+      text += escape;
     } else {
-      text += c;
+      if (byte == '"' || byte == '\\') text += '\\';
+      text += s.substr(at, length);
     }
+    at += std::max<std::size_t>(length, 1);
   }
   return text + '"';
 }

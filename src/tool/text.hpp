@@ -20,7 +20,8 @@ std::string json_text(const result& r);
 /// A number for JSON, with the digits that read back as the same value; NaN and infinities as Python writes them.
 std::string json_number(double x);
 
-/// `s` between double quotes, as JSON wants it.
+/// `s` between double quotes, as JSON wants it; bytes that are no UTF-8 become \udc80 to \udcff, which os.fsencode in
+/// Python turns back.
 std::string json_string(const std::string& s);
 
 /// {"path": ..., "type": ..., "shape": [...]}: an output file.

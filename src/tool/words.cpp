@@ -5,6 +5,8 @@
 #include <cmath>
 #include <filesystem>
 
+#include "files.hpp"
+
 namespace regroup::tool {
 namespace {
 
@@ -89,10 +91,10 @@ void words::output(const std::string& what, const std::string& name) const {
 }
 
 void words::distinct(const std::string& a, const std::string& b) const {
+  if (a.empty() || b.empty() || !lead_to_one_file(a, b)) return;
   const auto normal = [](const std::string& name) { return std::filesystem::path(name).lexically_normal(); };
-  if (!a.empty() && !b.empty() && normal(a) == normal(b)) {
-    wrong("two outputs have the same name '" + b + "'; give each its own");
-  }
+  if (normal(a) == normal(b)) wrong("two outputs have the same name '" + b + "'; give each its own");
+  wrong("two outputs, '" + a + "' and '" + b + "', lead to one file; give each its own");
 }
 
 }  // namespace regroup::tool

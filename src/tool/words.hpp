@@ -3,6 +3,7 @@
 #pragma once
 
 #include <charconv>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,6 +25,12 @@ bool read_number(std::string_view text, Number& value) {
 /// What stands between commas.
 std::vector<std::string> fields_of(const std::string& text);
 
+/// "from 1 to 2147483647".
+template <class Number>
+std::string range_from(Number least) {
+  return "from " + std::to_string(least) + " to " + std::to_string(std::numeric_limits<Number>::max());
+}
+
 struct words {
   std::string command;
 
@@ -37,6 +44,10 @@ struct words {
     if (!read_number(text, value) || value < least) wrong_value(option, wanted, text);
     return value;
   }
+  template <class Number>
+  Number integer(const std::string& option, const std::string& text, Number least) const {
+    return integer(option, text, least, "a whole number " + range_from(least));
+  }
   double finite(const std::string& option, const std::string& text) const;
   double positive(const std::string& option, const std::string& text) const;
   std::vector<int> axes(const std::string& text) const;
@@ -47,6 +58,7 @@ struct words {
   /// A file name; one that looks like an option is a value that was forgotten.
   void file(const std::string& what, const std::string& name) const;
   void output(const std::string& what, const std::string& name) const;
+  /// Two outputs, if both are given.
   void distinct(const std::string& a, const std::string& b) const;
 };
 
