@@ -71,8 +71,8 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 }  // namespace verbs
 
 /// y[i] = lower(x_0 + ... + x_i) along a range. Throws shape_error where lengths differ, overlap_error where y shares
-/// memory with x without being x. One pass over x; five tiles of memory a thread. Outputs over
-/// 8 MiB pass the caches.
+/// memory with x without being x. Reads x once, or twice where elements or states are not
+/// trivially copyable. Five tiles of memory a thread; outputs over 8 MiB pass the caches.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);

@@ -40,7 +40,8 @@ TEST(nested, an_element_that_is_a_reduction) {
   });
 }
 
-/// Whoever waits inside an element may be handed more of the scan around it, which must not wait for that element.
+/// Whoever waits inside an element may be handed more of the scan around it, or of another, which must not wait for that
+/// element.
 TEST(nested, elements_that_run_work_of_their_own_are_scanned) {
   const std::int64_t n = order::small() ? 20'000 : 60'000;
   const auto element = [](regroup::index i) {
@@ -54,6 +55,17 @@ TEST(nested, elements_that_run_work_of_their_own_are_scanned) {
     regroup::inclusive_scan(ex, regroup::generate(n, element), ys, order::hashed<order::rule::pieces>{});
     EXPECT_TRUE(ys == tree) << name;
   });
+  std::vector<order::word> two[2] = {std::vector<order::word>(tree.size()), std::vector<order::word>(tree.size())};
+  const auto at_once = regroup::par.with_threads(4);
+  at_once.bulk(2, [&](regroup::index i) {
+    const auto deeper = [&](regroup::index k) {
+      if (k % 64 == 0) at_once.bulk(2, [&](regroup::index) { at_once.bulk(2, [](regroup::index) {}); });
+      return order::element(k);
+    };
+    regroup::inclusive_scan(at_once, regroup::generate(n, deeper), two[i], order::hashed<order::rule::pieces>{});
+  });
+  EXPECT_TRUE(two[0] == tree);
+  EXPECT_TRUE(two[1] == tree);
 }
 
 TEST(nested, a_verb_inside_bulk) {

@@ -69,6 +69,14 @@ constexpr void with_pieces(index n, const Body& body) {
   }
 }
 
+/// body(i, present) for the elements i of pieces from `first` on: the pieces below `present` have one.
+template <class Count, class Body>
+constexpr void for_steps(index first, const Count& count, index rest, const Body& body) {
+  index i = first;
+  for (; i < rest; ++i) body(i, count);
+  for (; i < piece_elements && count > 1; ++i) body(i, count - 1);
+}
+
 /// lane[j] = left fold of piece j of a tile; seen(i, present, lane) when it holds the fold of elements 0 to i in the
 /// lanes below `present`.
 template <class M, class Tile, class Seen>
@@ -76,15 +84,10 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
   with_pieces(t.size(), [&](const auto count, const auto rest) {
     for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t.at(0, j)));
     seen(index{0}, count, lane);
-    for (index i = 1; i < piece_elements; ++i) {
-      if (i < rest) {
-        for (index j = 0; j < count; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
-        seen(i, count, lane);
-      } else {
-        for (index j = 0; j < count - 1; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
-        seen(i, count - 1, lane);
-      }
-    }
+    for_steps(1, count, rest, [&](index i, const auto present) {
+      for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
+      seen(i, present, lane);
+    });
   });
 }
 

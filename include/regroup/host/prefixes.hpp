@@ -6,9 +6,12 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -126,13 +129,18 @@ template <class M, class X, class Place, class Answer>
 class tile_scanner {
   using state = state_of<M>;
   static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
-  /// Whether the prefixes within pieces are kept from `fold` to `put`, or small enough to be worth it.
+  /// Whether the prefixes within pieces are kept from `fold` to `put`: where they are small.
   static constexpr bool keeps = moves && sizeof(state) <= 8;
 
  public:
   tile_scanner(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
-      : m_(m), shift_(kind == scan_kind::exclusive ? 1 : 0), answer_(answer), past_caches_(past_caches) {
+      : m_(m), shift_(kind == scan_kind::exclusive ? 1 : 0), answer_(answer), past_caches_(moves && past_caches) {
     if constexpr (moves) buffers_ = std::make_unique_for_overwrite<buffers>();
+  }
+  tile_scanner(const tile_scanner&) = delete;
+  tile_scanner& operator=(const tile_scanner&) = delete;
+  ~tile_scanner() {
+    if (past_caches_) finish_past_caches();
   }
 
   /// What tile `number` tells the tiles after it. Memory brings the tile `ahead` of it meanwhile.
@@ -144,13 +152,13 @@ class tile_scanner {
     if constexpr (moves) {
       buffers& b = *buffers_;
       const X* const data = contiguous_elements(s);
+      next_ = data == nullptr ? nullptr : data + ahead * tile_elements;
+      next_end_ = data == nullptr ? nullptr : next_ + count_;
       if (data == nullptr) {
         for (index k = 0; k < count_; ++k) {
           b.elements[static_cast<std::size_t>(k % piece_elements * lanes + k / piece_elements)] = s[first_ + k];
         }
       }
-      const bool has_next = data != nullptr && first_ + ahead * tile_elements < s.size();
-      next_ = has_next ? data + ahead * tile_elements : nullptr;
       dispatch([&] {
         if (data != nullptr) turn_by_quarters(data, b.elements.data(), turning_to::lanes);
         summary.emplace(prefix_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, total_,
@@ -172,12 +180,12 @@ class tile_scanner {
   /// The answers of that tile, to their places in `out`.
   template <source Source, class Out>
   void put(const Source& s, const tile_carry<state>& in, const Out& out) {
+    const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
     if constexpr (moves) {
-      put_moved(in, out);
+      put_moved(in, before, out);
     } else {
       std::vector<std::optional<Place>> answers(static_cast<std::size_t>(count_ + 1));
       if (shift_ == 1) answers[0] = preceding(in);
-      const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
       with_tile(s, first_, count_, [&](const auto& elements) {
         columns<state> within;
         fold_pieces(m_, elements, within, [&](index i, index present, const columns<state>& lane) {
@@ -192,10 +200,9 @@ class tile_scanner {
   }
 
   void finish() {
-    if constexpr (moves) {
-      writing_.finish();
-      if (past_caches_) finish_past_caches();
-    }
+    if (!past_caches_) return;
+    writing_.finish();
+    finish_past_caches();
   }
 
  private:
@@ -212,24 +219,27 @@ class tile_scanner {
     return answer_(in.preceding ? *in.preceding : m_.identity());
   }
   template <source Source>
-  const X* contiguous_elements(const Source& s) const {
+  [[nodiscard]] auto contiguous_elements(const Source& s) const {
     if constexpr (requires { s.contiguous(); }) {
-      if (s.contiguous() != nullptr) return s.contiguous() + first_;
+      const auto data = s.contiguous();
+      return data == nullptr ? data : data + first_;
+    } else {
+      return nullptr;
     }
-    return nullptr;
   }
   /// What memory does meanwhile, in 4 piece_elements steps to a tile: it brings the next one and writes the one before.
   void step(index n) {
-    if (next_ != nullptr) {
-      prefetch<1>(next_, n * piece_elements);
-      next_ += n * piece_elements;
+    if (next_ < next_end_) {
+      const index some = std::min(n * piece_elements, index{next_end_ - next_});
+      prefetch<1>(next_, some);
+      next_ += some;
     }
     if (past_caches_) writing_.step(static_cast<std::size_t>(n) * bytes_a_step);
   }
   template <class T>
   void turn_by_quarters(const T* from, T* to, turning_to where) {
     constexpr index quarter = tile_elements / 4;
-    const index lane = quarter / piece_elements;
+    constexpr index lane = quarter / piece_elements;
     for (index k = 0; k * quarter < count_; ++k) {
       const index n = std::min(quarter, count_ - k * quarter);
       if (where == turning_to::lanes) {
@@ -242,40 +252,30 @@ class tile_scanner {
   }
 
   template <class Out>
-  void put_moved(const tile_carry<state>& in, const Out& out) {
+  void put_moved(const tile_carry<state>& in, const columns<state>& before, const Out& out) {
     buffers& b = *buffers_;
-    Place* const answers = b.answers[parity_ ^= 1].data() + cache_line;  // the places before it are for `preceding`
-    Place* place = contiguous(out);
-    if (place != nullptr) place += first_;
+    Place* const answers = b.answers[1 - written_].data() + cache_line;  // there is room before it for `preceding`
+    Place* const place = contiguous_elements(out);
     Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
     if (shift_ == 1) answers[-1] = preceding(in);
     dispatch([&] {
-      const auto put_lanes = [&](const columns<state>& before) {
-        return [&](index i, index present, const columns<state>& lane) {
-          Place* const row = b.turned.data() + i * lanes;
-          for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
-          step(1);
-        };
+      const auto answer_lanes = [&](index i, index present, const columns<state>& lane) {
+        Place* const row = b.turned.data() + i * lanes;
+        for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
+        step(1);
       };
-      const columns<state> before = before_pieces(m_, in.carry, total_, pieces_of(count_));
-      const auto row = put_lanes(before);
       if constexpr (keeps) {
         with_pieces(count_, [&](const auto count, const auto rest) {
-          for (index i = 0; i < piece_elements; ++i) {
-            if (i < rest) {
-              row(i, count, b.kept[static_cast<std::size_t>(i)]);
-            } else {
-              row(i, count - 1, b.kept[static_cast<std::size_t>(i)]);
-            }
-          }
+          for_steps(0, count, rest, [&](index i, const auto present) {
+            answer_lanes(i, present, b.kept[static_cast<std::size_t>(i)]);
+          });
         });
       } else {
         columns<state> within;
-        fold_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, within, row);
+        fold_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, within, answer_lanes);
       }
       turn_by_quarters(b.turned.data(), to, turning_to::pieces);
     });
-    if (to == place) return;
     const Place* const from = answers - shift_;
     const auto bytes = static_cast<std::size_t>(count_) * sizeof(Place);
     if (place == nullptr) {
@@ -283,7 +283,8 @@ class tile_scanner {
     } else if (past_caches_) {
       writing_.finish();
       writing_ = gradual_copy(from, place, bytes);
-    } else {
+      written_ = 1 - written_;
+    } else if (to != place) {
       std::memcpy(place, from, bytes);
     }
   }
@@ -296,19 +297,72 @@ class tile_scanner {
   index count_ = 0;
   columns<state> total_;  // P of the tile
   std::unique_ptr<buffers> buffers_;
-  int parity_ = 0;
   const X* next_ = nullptr;  // to be fetched
+  const X* next_end_ = nullptr;
   gradual_copy writing_;
+  int written_ = 0;  // which of the answers
+};
+
+/// The carries of a source's tiles, which any threads fold in about their order.
+template <class M>
+class carries {
+  using summary = tile_summary<state_of<M>>;
+  using carry = tile_carry<state_of<M>>;
+
+ public:
+  explicit carries(const M& m) : chain_(m) {}
+
+  /// Tile `t` is folded: the carry into it, if those before it are.
+  [[nodiscard]] std::optional<carry> fold(index t, summary folded) {
+    const std::lock_guard lock(one_at_a_time_);
+    index next = next_.load(std::memory_order_relaxed);
+    if (t > next) {
+      early_.emplace(t, std::move(folded));
+      return std::nullopt;
+    }
+    std::optional<carry> own = chain_.next();
+    chain_.push(std::move(folded));
+    for (auto first = early_.find(++next); first != early_.end(); first = early_.find(++next)) {
+      carries_.emplace(next, chain_.next());
+      chain_.push(std::move(first->second));
+      early_.erase(first);
+    }
+    next_.store(next, std::memory_order_relaxed);
+    return own;
+  }
+  /// Whether all tiles up to `t` are folded.
+  [[nodiscard]] bool has(index t) const noexcept { return next_.load(std::memory_order_relaxed) > t; }
+  /// The carry into a tile that was early, once, if it is known by now.
+  [[nodiscard]] std::optional<carry> take(index t) {
+    const std::lock_guard lock(one_at_a_time_);
+    const auto found = carries_.find(t);
+    if (found == carries_.end()) return std::nullopt;
+    std::optional<carry> taken = std::move(found->second);
+    carries_.erase(found);
+    return taken;
+  }
+  /// Those that nobody took.
+  [[nodiscard]] std::vector<std::pair<index, carry>> take_all() {
+    return {std::move_iterator(carries_.begin()), std::move_iterator(carries_.end())};
+  }
+
+ private:
+  std::mutex one_at_a_time_;
+  alignas(cache_line) std::atomic<index> next_ = 0;  // the first tile without a carry
+  alignas(cache_line) carry_chain<M> chain_;
+  std::map<index, summary> early_;  // folded before a tile before them
+  std::map<index, carry> carries_;
 };
 
 /// All prefixes of one source, on one thread.
 template <class Scanner, class M, source Source, class Out>
 void scan_source(Scanner& scan, const M& m, const Source& s, const Out& out) {
   carry_chain<M> chain(m);
-  for (index t = 0; t < tiles_of(s.size()); ++t) {
+  const index tiles = tiles_of(s.size());
+  for (index t = 0; t < tiles; ++t) {
     auto summary = scan.fold(s, t, 1);
     scan.put(s, chain.next(), out);
-    chain.push(std::move(summary));
+    if (t + 1 < tiles) chain.push(std::move(summary));
   }
 }
 

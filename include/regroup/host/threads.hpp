@@ -2,17 +2,14 @@
 // Everything a CPU executor does, given only somebody's threads: a class that derives from `threads<Self>` and provides
 //     int concurrency() const;                     how many calls may run at once
 //     void bulk(index n, const F& f) const;        f(0), ..., f(n - 1), each once, on any threads; returns when all are done
-// folds and scans in the contract's order. Workers take aligned intervals of tiles and hand up forests, so any pool gives
-// the same bits. Small inputs stay on the calling thread. Level: thread.
+// folds and scans in the contract's order. Workers fold aligned intervals of tiles and hand up forests, or scan tiles and
+// hand on carries, so any pool gives the same bits. Small inputs stay on the calling thread. Level: thread.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <list>
-#include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -25,29 +22,17 @@ namespace regroup::host {
 /// Less work than this stays on the calling thread: about what waking a worker costs, several times over.
 inline constexpr index grain_tiles = 4;
 inline constexpr double grain_nanoseconds = 10000.0;
-/// How often a worker asks whether its turn has come before it lets others run.
-inline constexpr int turns_asked = 1000;
+/// How often a worker asks for a carry before it turns to another tile.
+inline constexpr int most_asked = 2000;
+/// Of several sources only those of more than 2^turns_level tiles are worth all threads' time.
+inline constexpr int turns_level = 4;
 
-/// Which threads are inside something, each once.
-class present_threads {
- public:
-  /// An object that stays while the calling thread is inside, or nothing where it is already.
-  [[nodiscard]] auto enter() {
-    const auto leave = [this](const std::thread::id* me) {
-      const std::lock_guard lock(one_at_a_time_);
-      inside_.remove(*me);
-    };
-    const std::lock_guard lock(one_at_a_time_);
-    const auto me = std::this_thread::get_id();
-    const bool is_new = std::ranges::find(inside_, me) == inside_.end();
-    return std::unique_ptr<const std::thread::id, decltype(leave)>(is_new ? &inside_.emplace_front(me) : nullptr,
-                                                                   leave);
-  }
-
- private:
-  std::mutex one_at_a_time_;
-  std::list<std::thread::id> inside_;
-};
+/// A moment's rest for a thread that asks again and again.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
 
 template <class Self>
 class threads {
@@ -94,7 +79,7 @@ class threads {
       for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
       scan.finish();
     };
-    std::vector<chunk> chunks = chunks_of(b, level_of(tiles_of(elements), 8));
+    std::vector<chunk> chunks = chunks_of(b, std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0));
     if (chunks.size() <= 1) return scan_rows(0, b.size());
     const auto parts = std::ranges::stable_partition(chunks, [](const chunk& c) { return !c.is_part; });
     const std::span whole(chunks.begin(), parts.begin());
@@ -104,8 +89,7 @@ class threads {
       });
     }
     for (const chunk& c : parts) {
-      if (c.first != 0) continue;  // its row is scanned already
-      scan_by_turns(b[c.row], out[c.row], m, [&] { return scanner(m, kind, answer, past_caches); });
+      if (c.first == 0) scan_by_turns<scanner>(b[c.row], out[c.row], m, kind, answer, past_caches);
     }
   }
 
@@ -173,39 +157,44 @@ class threads {
     return chunks;
   }
 
-  /// One long source in one pass. Workers take tiles in order; each folds its own, waits for its turn to take the carry and
-  /// hand on the next, and puts its answers while others have theirs.
-  template <source Source, class Out, class M, class MakeScanner>
-  void scan_by_turns(const Source& s, const Out& out, const M& m, const MakeScanner& make_scanner) const {
-    const index workers = self().concurrency();
+  /// One long source. Workers take tiles in order; each folds its own, and when the tiles before it are folded, which is
+  /// soon, has its carry and puts its answers. Nobody waits for long, since another's tile may be stuck beneath the very
+  /// call that waits: what is left behind so is folded again at the end.
+  template <class Scanner, source Source, class Out, class M, class Answer>
+  void scan_by_turns(const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer,
+                     bool past_caches) const {
     const index tiles = tiles_of(s.size());
-    carry_chain<M> chain(m);
-    std::atomic<index> taken = 0;
-    std::atomic<index> turn = 0;  // of this tile; -1 when somebody failed
-    present_threads present;
+    const index workers = std::min<index>(self().concurrency(), tiles);
+    carries<M> passed(m);
+    alignas(cache_line) std::atomic<index> taken = 0;
+    std::atomic<bool> failed = false;
     each(workers, [&](index) {
-      // An operator that runs work of its own may find another call of this here: one that would wait for the one below.
-      const auto enter = present.enter();
-      if (!enter) return;
+      index t = taken++;
+      if (t >= tiles) return;
+      Scanner scan(m, kind, answer, past_caches);
       try {
-        auto scan = make_scanner();
-        for (index t = taken++; t < tiles; t = taken++) {
-          auto summary = scan.fold(s, t, workers);
-          for (int asked = 0; turn.load(std::memory_order_acquire) != t; ++asked) {
-            if (turn.load(std::memory_order_relaxed) < 0) return;
-            if (asked >= turns_asked) std::this_thread::yield();
+        for (; t < tiles && !failed.load(std::memory_order_relaxed); t = taken++) {
+          auto carry = passed.fold(t, scan.fold(s, t, workers));
+          if (!carry) {
+            for (int asked = 0; !passed.has(t) && asked < most_asked; ++asked) relax();
+            carry = passed.take(t);
           }
-          const auto carry = chain.next();
-          chain.push(std::move(summary));
-          index mine = t;
-          if (!turn.compare_exchange_strong(mine, t + 1, std::memory_order_release)) return;
-          scan.put(s, carry, out);
+          if (carry) scan.put(s, *carry, out);
         }
-        scan.finish();
       } catch (...) {
-        turn = -1;
+        failed = true;
         throw;
       }
+      scan.finish();
+    });
+    const auto left = passed.take_all();
+    if (left.empty()) return;
+    each(static_cast<index>(left.size()), [&](index i) {
+      const auto& [t, carry] = left[static_cast<std::size_t>(i)];
+      Scanner scan(m, kind, answer, past_caches);
+      scan.fold(s, t, 0);
+      scan.put(s, carry, out);
+      scan.finish();
     });
   }
 

@@ -31,9 +31,9 @@ void turn(const X* from, X* to, index n, turning_to where) {
     }
   };
   if constexpr (sizeof(X) == 4) {
-    turning::words(from, to, whole, where);
+    if (whole > 0) turning::words(from, to, whole, where);
   } else if constexpr (sizeof(X) == 8) {
-    turning::long_words(from, to, whole, where);
+    if (whole > 0) turning::long_words(from, to, whole, where);
   } else {
     one_by_one(0, whole * piece_elements);
   }
