@@ -1,78 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prefixes of one tile, and the carry from tile to tile. Lanes are contiguous pieces for every monoid:
+// The prefixes of one tile, given the carry into it. Lanes are contiguous pieces for every monoid:
 //   P = lane totals, then P[j] = P[j - d] P[j] for d = 1, 2, ..., L/2 (Kogge and Stone 1973)
 //   y = (carry P[j - 1]) (prefix within the piece);  carry of tile t = perfect(totals of the tiles before it)
 // so the first k results are the scan of the first k elements, bitwise. Level: lane.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstring>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "regroup/host/carries.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup::host {
-
-/// What a full tile tells the tiles after it: its total, and its last prefix in the two parts that a carry joins.
-template <class State>
-struct tile_summary {
-  State total;                  // P[L - 1]
-  std::optional<State> before;  // P[L - 2]
-  State last;                   // the fold of the last piece
-};
-
-/// What a tile needs of the tiles before it. Absent for the first.
-template <class State>
-struct tile_carry {
-  std::optional<State> carry;      // perfect(totals)
-  std::optional<State> preceding;  // the inclusive result just before the tile
-};
-
-template <class M>
-state_of<M> joined(const M& m, const std::optional<state_of<M>>& left, const state_of<M>& right) {
-  return left ? m(*left, right) : right;
-}
-
-// An empty optional is copied here, whose value g++ believes to be read.
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-/// Walks the tiles of a source in order; the totals so far are a binary counter.
-template <class M>
-class carry_chain {
- public:
-  explicit carry_chain(const M& m) : m_(&m) {}
-  /// The carry into the next tile.
-  [[nodiscard]] const tile_carry<state_of<M>>& next() const noexcept { return next_; }
-  /// Counts that tile in.
-  void push(tile_summary<state_of<M>> summary) {
-    std::optional<state_of<M>> base = next_.carry;
-    if (summary.before) base = joined(*m_, base, *summary.before);
-    next_.preceding = joined(*m_, base, summary.last);
-    totals_.push(*m_, {0, tiles_++, std::move(summary.total)});
-    next_.carry = totals_.value(*m_);
-  }
-
- private:
-  const M* m_;
-  forest<state_of<M>> totals_;
-  tile_carry<state_of<M>> next_;
-  index tiles_ = 0;
-};
-
-#if defined(__GNUC__) && !defined(__clang__)
-#pragma GCC diagnostic pop
-#endif
 
 // As in lanes.hpp.
 #if defined(__clang__)
@@ -301,57 +246,6 @@ class tile_scanner {
   const X* next_end_ = nullptr;
   gradual_copy writing_;
   int written_ = 0;  // which of the answers
-};
-
-/// The carries of a source's tiles, which any threads fold in about their order.
-template <class M>
-class carries {
-  using summary = tile_summary<state_of<M>>;
-  using carry = tile_carry<state_of<M>>;
-
- public:
-  explicit carries(const M& m) : chain_(m) {}
-
-  /// Tile `t` is folded: the carry into it, if those before it are.
-  [[nodiscard]] std::optional<carry> fold(index t, summary folded) {
-    const std::lock_guard lock(one_at_a_time_);
-    index next = next_.load(std::memory_order_relaxed);
-    if (t > next) {
-      early_.emplace(t, std::move(folded));
-      return std::nullopt;
-    }
-    std::optional<carry> own = chain_.next();
-    chain_.push(std::move(folded));
-    for (auto first = early_.find(++next); first != early_.end(); first = early_.find(++next)) {
-      carries_.emplace(next, chain_.next());
-      chain_.push(std::move(first->second));
-      early_.erase(first);
-    }
-    next_.store(next, std::memory_order_relaxed);
-    return own;
-  }
-  /// Whether all tiles up to `t` are folded.
-  [[nodiscard]] bool has(index t) const noexcept { return next_.load(std::memory_order_relaxed) > t; }
-  /// The carry into a tile that was early, once, if it is known by now.
-  [[nodiscard]] std::optional<carry> take(index t) {
-    const std::lock_guard lock(one_at_a_time_);
-    const auto found = carries_.find(t);
-    if (found == carries_.end()) return std::nullopt;
-    std::optional<carry> taken = std::move(found->second);
-    carries_.erase(found);
-    return taken;
-  }
-  /// Those that nobody took.
-  [[nodiscard]] std::vector<std::pair<index, carry>> take_all() {
-    return {std::move_iterator(carries_.begin()), std::move_iterator(carries_.end())};
-  }
-
- private:
-  std::mutex one_at_a_time_;
-  alignas(cache_line) std::atomic<index> next_ = 0;  // the first tile without a carry
-  alignas(cache_line) carry_chain<M> chain_;
-  std::map<index, summary> early_;  // folded before a tile before them
-  std::map<index, carry> carries_;
 };
 
 /// All prefixes of one source, on one thread.
