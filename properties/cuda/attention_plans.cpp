@@ -65,6 +65,80 @@ TEST(attention_plans, cover_every_row_and_column_once) {
   }
 }
 
+/// Ragged queries over ragged keys. Offsets stand in memory that may be looked at.
+auto ragged_work(const shape& q, const std::vector<int>& q_offsets, index most_q, const shape& k, const shape& v,
+                 const std::vector<int>& k_offsets, index most_k, const shape& out,
+                 const cuda::attention_options<>& options = {}) {
+  const auto offsets = [](const std::vector<int>& of) {
+    return cuda::device_view<const int>(of.data(), {static_cast<index>(of.size())});
+  };
+  return cuda::attention_work_of<float>(
+      cuda::ragged(somewhere<float>(q), offsets(q_offsets), most_q),
+      cuda::ragged(somewhere<float>(k, 2), somewhere<float>(v, 3), offsets(k_offsets), most_k),
+      somewhere<float>(out, 4), options);
+}
+
+TEST(attention_plans, cover_every_ragged_row_once) {
+  const std::vector<int> q_offsets = {0, 5, 5, 38, 39}, k_offsets = {0, 7, 9, 2000, 2000};
+  const auto work = ragged_work({39, 6, 8}, q_offsets, 33, {2000, 3, 8}, {2000, 3, 130}, k_offsets, 1991, {39, 6, 130});
+  const auto& call = work.call;
+  EXPECT_EQ(work.leaves, 2);
+  EXPECT_EQ(call.batches, 4);
+  EXPECT_EQ(call.most_rows(), 66);
+  for (const int rows : {8, 32}) {
+    cuda::plain_arithmetic::with_shape({rows, 128}, [&]<class Shape>(Shape) {
+      std::set<std::tuple<index, index, int>> seen;  // token, head, column
+      for (index unit = 0; unit < 4 * 3 * cuda::units_of_head<Shape>(call); ++unit) {
+        const auto at = cuda::place<Shape>(call, unit);
+        for (int row = 0; row < Shape::rows && call.has_row(at, row); ++row) {
+          const index token = call.queries.first(at.batch) + call.query_of(at, row);
+          EXPECT_LT(token, q_offsets[static_cast<std::size_t>(at.batch) + 1]);
+          EXPECT_TRUE(seen.emplace(token, call.head_of(at, row), at.first_column).second);
+        }
+      }
+      EXPECT_EQ(seen.size(), 39u * 6 * 2);
+    });
+  }
+}
+
+TEST(attention_plans, refuse_ragged_batches_that_do_not_fit) {
+  const std::vector<int> two = {0, 5, 9}, three = {0, 1, 2, 9}, none;
+  EXPECT_EQ(ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {9, 2, 3}).call.batches, 2);
+  EXPECT_EQ(ragged_work({9, 2, 4}, {0}, 5, {9, 1, 4}, {9, 1, 3}, {0}, 5, {9, 2, 3}).call.batches, 0);
+  refused<regroup::shape_error>([&] { ragged_work({2, 9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 4}, {9, 3}, two, 5, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {8, 1, 3}, two, 5, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 5}, {9, 1, 3}, two, 5, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, three, 5, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, none, 5, {9, 1, 4}, {9, 1, 3}, none, 5, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {2, 9, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {2, 2, 5, 3}); });
+  refused<regroup::argument_error>([&] { ragged_work({9, 2, 4}, two, -1, {9, 1, 4}, {9, 1, 3}, two, 5, {9, 2, 3}); });
+  refused<regroup::argument_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, -1, {9, 2, 3}); });
+  refused<regroup::shape_error>([&] {
+    ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {9, 2, 3}, {.logsumexp = somewhere<float>({2, 9}, 5)});
+  });
+  refused<regroup::overlap_error>([&] {  // the last tokens, past what the bounds need
+    ragged_work({9, 2, 4}, two, 1, {9, 1, 4}, {9, 1, 3}, two, 1, {9, 2, 3},
+                {.logsumexp = cuda::device_view<float>(somewhere<float>({9, 1, 4}, 2).data() + 34, {9, 2})});
+  });
+  const cuda::attention_options<> options;
+  const cuda::device_view<const int> apart(two.data(), {2}, {2}), beside(two.data(), {3});
+  const auto keys = cuda::ragged(somewhere<float>({9, 1, 4}, 2), somewhere<float>({9, 1, 3}, 3), beside, 5);
+  const auto q = somewhere<float>({9, 2, 4});
+  refused<regroup::shape_error>([&] {
+    cuda::attention_work_of<float>(cuda::ragged(q, apart, 5), keys, somewhere<float>({9, 2, 3}, 4), options);
+  });
+  refused<regroup::shape_error>([&] {  // padded queries
+    cuda::attention_work_of<float>(somewhere<float>({2, 2, 4, 4}), keys, somewhere<float>({2, 2, 4, 3}, 4), options);
+  });
+  refused<regroup::shape_error>([&] {  // keys without a batch's axis
+    cuda::attention_work_of<float>(cuda::ragged(q, beside, 5),
+                                   cuda::dense(somewhere<float>({1, 9, 4}, 2), somewhere<float>({1, 9, 3}, 3)),
+                                   somewhere<float>({9, 2, 3}, 4), options);
+  });
+}
+
 TEST(attention_plans, bound_their_workspace_by_waves) {
   for (const int rows : {0, 1, 8, 9, 64, 4096, 1 << 20}) {
     for (const index leaves : {1, 2, 33, 1000, 100'000}) {
@@ -90,7 +164,7 @@ TEST(attention_plans, bound_their_workspace_by_waves) {
 TEST(attention_plans, take_the_hosts_arguments) {
   const auto work = work_of({2, 6, 5, 16}, {2, 3, 2049, 16}, {2, 3, 2049, 4}, {2, 6, 5, 4});
   EXPECT_EQ(work.call.group, 2);
-  EXPECT_EQ(work.call.rows(), 10);
+  EXPECT_EQ(work.call.most_rows(), 10);
   EXPECT_EQ(work.leaves, 3);
   EXPECT_EQ(work.call.scale, 0.25f);
   EXPECT_EQ(work_of({5, 16}, {7, 16}, {7, 4}, {5, 4}).call.key_heads, 1);

@@ -3,6 +3,7 @@
 // them, and the host's own answer to the same call.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -63,23 +64,36 @@ template <class Arithmetic = regroup::cuda::plain_arithmetic, class T, class Out
 void attend(machine& on, const any_work<T, Out>& work, const regroup::cuda::attention_plan& plan,
             index most_blocks = index{1} << 20);
 
+/// What results hold where no kernel wrote.
+inline constexpr float untouched = -77;
+
 /// A call by emulated kernels, for a device of so many processors.
 template <class T, class Out = T, class Mask = regroup::no_mask, class Arithmetic = regroup::cuda::plain_arithmetic>
-cases::answer<T, Out> attend(machine& on, const regroup::view<const T>& q, const regroup::cuda::attention_keys<T>& keys,
+cases::answer<T, Out> attend(machine& on, const regroup::cuda::attention_queries<T>& q,
+                             const regroup::cuda::attention_keys<T>& keys,
                              regroup::cuda::attention_options<Mask> options = {}, int processors = 1,
                              index most_blocks = index{1} << 20) {
   namespace cuda = regroup::cuda;
-  regroup::shape outer(std::span(q.extents().begin(), q.extents().end() - 1));
+  const regroup::shape& e = q.q.extents();
+  regroup::shape outer(std::span(e.begin(), e.end() - 1));
   regroup::shape full = outer;
   full.push_back(keys.v.extents()[keys.v.rank() - 1]);
   cases::answer<T, Out> result{cases::tensor<Out>(full), cases::tensor<float>(outer)};
+  std::fill(result.out.values.begin(), result.out.values.end(), static_cast<Out>(untouched));
+  std::fill(result.lse.values.begin(), result.lse.values.end(), untouched);
   options.logsumexp.emplace(result.lse.values.data(), outer);
-  const auto own = cuda::attention_work_of<T>(on_device(q), keys, cuda::device_view<Out>(result.out.values.data(), full),
-                                              options);
+  const auto own = cuda::attention_work_of<T>(q, keys, cuda::device_view<Out>(result.out.values.data(), full), options);
   const any_rule::of<std::remove_const_t<decltype(own.rule)>> rule(own.rule);
   const any_work<T, Out> work{own.call, any_rule{&rule}, own.put, own.leaves};
   attend<Arithmetic>(on, work, cuda::plan_attention<Arithmetic>(work.call, work.leaves, processors), most_blocks);
   return result;
+}
+template <class T, class Out = T, class Mask = regroup::no_mask, class Arithmetic = regroup::cuda::plain_arithmetic>
+cases::answer<T, Out> attend(machine& on, const regroup::view<const T>& q, const regroup::cuda::attention_keys<T>& keys,
+                             const regroup::cuda::attention_options<Mask>& options = {}, int processors = 1,
+                             index most_blocks = index{1} << 20) {
+  const regroup::cuda::attention_queries<T> queries(on_device(q));
+  return attend<T, Out, Mask, Arithmetic>(on, queries, keys, options, processors, most_blocks);
 }
 
 /// The same call on the host.

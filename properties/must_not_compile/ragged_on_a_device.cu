@@ -1,4 +1,4 @@
-// expect: on a device queries are padded, cuda::dense(k, v, lengths) or cuda::paged; ragged batches
+// expect: on a device ragged batches are cuda::ragged(q, q_offsets, most_queries)
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/algorithms/attention.hpp"
 #include "regroup/cuda/attention.cuh"

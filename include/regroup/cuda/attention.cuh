@@ -43,41 +43,45 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 }  // namespace cuda
 
 /// attention (algorithms/attention.hpp) of q (..., H, Nq, d) over keys in device memory into out (..., H, Nq, dv): the
-/// host's shapes, strides, special values and errors, and the host's bits (but not those of narrow weights). Any head size; past
-/// 128 columns of V scores are computed once for each 128. Waits. Throws shape_error, argument_error, overlap_error and
-/// cuda::device_error; lengths and page tables in device memory are not looked at. By `on.with(tensor_cores)`, float16 and
-/// bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|, where u16 is 2^-11 or 2^-8, and in float16
-/// by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal there.
-template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
-void attention(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
+/// host's shapes, strides, special values and errors, and the host's bits (but not those of narrow weights). Requests
+/// one behind the other are `cuda::ragged(q, q_offsets, most_queries)` (tokens, H, d), over keys `cuda::ragged(k, v,
+/// k_offsets, most_keys)`, dense (B, Hkv, Nk, d) or paged, into out (tokens, H, dv): each has the bits it has alone,
+/// and masks that broadcast do so to (B, H, most_queries, most_keys). Any head size; past 128 columns of V scores are
+/// computed once for each 128. Waits. Throws shape_error, argument_error, overlap_error and cuda::device_error;
+/// lengths, offsets and page tables in device memory are not looked at, and a longer request is cut. By
+/// `on.with(tensor_cores)`, float16 and bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|,
+/// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
+/// there.
+template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, class Out, class Mask = no_mask>
+void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
                const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
-  static_assert(std::same_as<std::remove_const_t<Q>, T>, "regroup: queries, keys and values have one element type");
-  const auto work = cuda::attention_work_of<T>(q, keys, out, options);
+  const auto work = cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options);
   cuda::with_workspace(on, cuda::plan_for(on, work).bytes, [&](const cuda::workspace& w) { cuda::attend(on, work, w); });
 }
 /// The bytes of workspace that `attention_into` needs; and the same in the stream's order.
-template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
-std::size_t attention_workspace(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
+template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, class Out, class Mask = no_mask>
+std::size_t attention_workspace(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
                                 const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
-  return cuda::plan_for(on, cuda::attention_work_of<T>(q, keys, out, options)).bytes;
+  return cuda::plan_for(on, cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options)).bytes;
 }
-template <cuda::attention_device Device, class Q, class T, class Out, class Mask = no_mask>
-void attention_into(const Device& on, const cuda::device_view<Q>& q, const cuda::attention_keys<T>& keys,
+template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, class Out, class Mask = no_mask>
+void attention_into(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
                     const cuda::device_view<Out>& out, const cuda::workspace& w,
                     const cuda::attention_options<Mask>& options = {}) {
-  cuda::attend(on, cuda::attention_work_of<T>(q, keys, out, options), w);
+  cuda::attend(on, cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options), w);
 }
 
 template <class Q, class... Rest>
-  requires(!cuda::is_device_view<Q>)
+  requires(!cuda::queries_on_a_device<Q>)
 void attention(const cuda::device&, const Q&, const Rest&...) {
   cuda::refuse_host_memory<Q>();
 }
 template <class T, class... Rest>
 void attention(const cuda::device&, const ragged_queries<T>&, const Rest&...) {
   static_assert(!std::same_as<T, T>,
-                "regroup: on a device queries are padded, cuda::dense(k, v, lengths) or cuda::paged; ragged batches, "
-                "attention_state and double are the host's");
+                "regroup: on a device ragged batches are cuda::ragged(q, q_offsets, most_queries) over "
+                "cuda::ragged(k, v, k_offsets, most_keys), cuda::dense or cuda::paged; attention_state and "
+                "double are the host's");
 }
 
 }  // namespace regroup

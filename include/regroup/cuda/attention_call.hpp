@@ -18,27 +18,35 @@ struct attention_array {
   }
 };
 
-/// How many keys each batch has.
+/// How many keys (or queries) each batch has, and which of all is its first. Whatever device memory holds, no batch has
+/// more than `most`, and none reaches past the tokens.
 struct attention_lengths {
-  const int* given;  // one a batch, in device memory; null where every batch has all
-  index keys;
+  const int* given;  // in device memory, one a batch, or batches + 1 offsets; null where every batch has all
+  index most;
+  int tokens;        // of batches one behind the other, which have offsets; else -1
   constexpr index operator[](index batch) const {
-    if (given == nullptr) return keys;
-    const index n = given[batch];
-    return n < 0 ? 0 : n > keys ? keys : n;
+    if (given == nullptr) return most;
+    const int n = tokens < 0 ? given[batch] : within(given[batch + 1], tokens) - first(batch);
+    return n < 0 ? 0 : n > most ? most : n;
   }
+  constexpr int first(index batch) const { return tokens < 0 ? 0 : within(given[batch], tokens); }
+
+ private:
+  static constexpr int within(int n, int last) { return n < 0 ? 0 : n > last ? last : n; }
 };
 /// attention_extents as rules on a device are bound to them: lengths are read where a kernel needs them.
 struct device_extents {
   int rank;
   index batches, heads, queries, keys;
-  attention_lengths lengths;
   struct shifts_of_batches {
-    attention_lengths lengths;
-    index queries;
-    constexpr index operator[](std::size_t batch) const { return lengths[static_cast<index>(batch)] - queries; }
+    attention_lengths queries, keys;
+    constexpr index operator[](std::size_t at) const {
+      const auto batch = static_cast<index>(at);
+      return keys[batch] - queries[batch];
+    }
   };
-  [[nodiscard]] shifts_of_batches shifts() const { return {lengths, queries}; }
+  shifts_of_batches all_shifts;
+  [[nodiscard]] shifts_of_batches shifts() const { return all_shifts; }
 };
 
 /// Some queries of one key head, and the first of the columns of V that a block has.
@@ -48,22 +56,28 @@ struct attention_place {
 };
 
 /// What kernels know of a call. Rows are the queries of one key head, query by query, its `group` heads side by side.
+/// Of ragged arrays the batch's stride is 0, and a batch's positions begin at its first token.
 template <class T>
 struct attention_call {
   attention_array<const T> q, k, v;  // (B, H, Nq, d), (B or pages, Hkv, Nk or page size, d), the same with dv
-  attention_lengths lengths;
+  attention_lengths queries, keys;
   const int* table;  // (B, pages); null where keys are dense
   index table_strides[2];
   index page_size, batches, key_heads;
-  int group, queries, d, dv;
+  int group, d, dv;
   float scale;
 
-  [[nodiscard]] constexpr int rows() const { return group * queries; }
+  [[nodiscard]] constexpr int most_rows() const { return group * static_cast<int>(queries.most); }
   [[nodiscard]] constexpr index head_of(const attention_place& at, int row) const {
     return at.key_head * group + (at.first_row + row) % group;
   }
   [[nodiscard]] constexpr int query_of(const attention_place& at, int row) const { return (at.first_row + row) / group; }
-  [[nodiscard]] constexpr bool has_row(const attention_place& at, int row) const { return at.first_row + row < rows(); }
+  [[nodiscard]] constexpr bool has_row(const attention_place& at, int row) const {
+    return at.first_row + row < group * static_cast<int>(queries[at.batch]);
+  }
+  [[nodiscard]] constexpr const T* query(index batch, index head, index number) const {
+    return q.row(batch, head, queries.first(batch) + number);
+  }
   /// Where key `key` of a batch stands.
   struct key_place {
     index k, v;
@@ -74,6 +88,7 @@ struct attention_call {
       plane = table[at.batch * table_strides[0] + key / page_size * table_strides[1]];
       key %= page_size;
     }
+    key += keys.first(at.batch);
     return {k.row(plane, at.key_head, key) - k.data, v.row(plane, at.key_head, key) - v.data};
   }
 };
@@ -99,7 +114,7 @@ struct attention_shape {
 struct attention_turns {
   int rows = 0, places = 0, panels = 0;
 };
-/// A row's query, and which keys of a leaf it sees.
+/// A row's query, and which keys of a leaf it sees; head -1 where the batch has no such row.
 struct row_sight {
   int head, query, first, last;
 };
@@ -116,14 +131,15 @@ struct tile_of_keys {
 };
 
 /// The units of a call: its columns, a block's at a time, of its rows, a block's at a time, of each key head and batch.
+/// A batch of fewer rows than others leaves the last of its units with nothing to do.
 template <class Shape, class T>
 constexpr index units_of_head(const attention_call<T>& call) {
   const index columns = call.dv == 0 ? 1 : (call.dv - 1) / Shape::columns + 1;
-  return columns * ((call.rows() + Shape::rows - 1) / Shape::rows);
+  return columns * ((call.most_rows() + Shape::rows - 1) / Shape::rows);
 }
 template <class Shape, class T>
 constexpr attention_place place(const attention_call<T>& call, index unit) {
-  const int of_rows = (call.rows() + Shape::rows - 1) / Shape::rows;
+  const int of_rows = (call.most_rows() + Shape::rows - 1) / Shape::rows;
   const index of_head = units_of_head<Shape>(call);
   const int here = static_cast<int>(unit % of_head);
   const index head = unit / of_head;

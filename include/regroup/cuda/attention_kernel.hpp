@@ -55,6 +55,7 @@ struct attend_leaves {
     attention_turns turn;
     for (index number = b.block(); number < count * leaves; number += b.blocks()) {
       const attention_place at = place<shape>(call, first + number % count);
+      if (!call.has_row(at, 0)) continue;
       states s;
       leaf(b, turn, at, number / count, s);
       unrolled<shape::thread_rows>([&](int r) {
@@ -94,11 +95,11 @@ struct attend_leaves {
     auto sights = b.template shared<row_sight, 2 * shape::rows>();
     turn.rows = shape::rows - turn.rows;
     if (const int row = b.thread(); row < shape::rows) {
-      row_sight s{0, 0, 0, 0};
+      row_sight s{-1, 0, 0, 0};
       if (call.has_row(at, row)) {
         const index head = call.head_of(at, row), query = call.query_of(at, row);
         const key_range seen =
-            mask_rules::both(mask_rules::range(rule, at.batch, head, query), {0, call.lengths[at.batch]});
+            mask_rules::both(mask_rules::range(rule, at.batch, head, query), {0, call.keys[at.batch]});
         const auto within = [&](index key) {
           key -= leaf_first;
           return static_cast<int>(key < 0 ? 0 : smaller(key, attention_leaf_keys));

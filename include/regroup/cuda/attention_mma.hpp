@@ -84,8 +84,8 @@ struct mma_tile {
         const int row = i / (panel / 2), of = column + i % (panel / 2) * 2;
         const row_sight s = tile.sights(row);
         x.set(row * step + i % (panel / 2),
-              call.has_row(tile.at, row) ? load(call.q.row(tile.at.batch, s.head, s.query), call.q.strides[3], of, call.d)
-                                         : pair{{T(0.0f), T(0.0f)}});
+              s.head >= 0 ? load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], of, call.d)
+                          : pair{{T(0.0f), T(0.0f)}});
         x.set(k_first + row * step + i % (panel / 2),
               row < tile.keys ? load(call.k.data + tile.places(row).k, call.k.strides[3], of, call.d)
                               : pair{{T(0.0f), T(0.0f)}});

@@ -17,12 +17,48 @@
 
 namespace regroup::cuda {
 
-/// Keys and values in device memory; made by `dense` and `paged`. Nobody checks what lengths and tables hold: lengths are
-/// taken as from 0 to Nk, and a page must be one of the pool's.
+/// Queries in device memory: a device_view (..., H, Nq, d), or what `ragged` makes. Nobody checks what offsets hold:
+/// tokens that they leave out are not touched, and nothing outside of the tokens is.
+template <class T>
+struct attention_queries {
+  device_view<const T> q;
+  std::optional<device_view<const int>> offsets = {};
+  index most = 0;
+  template <class U>
+    requires std::same_as<const U, const T>
+  attention_queries(const device_view<U>& padded) : q(padded) {}  // NOLINT: implicit on purpose
+  attention_queries(const device_view<const T>& tokens, const device_view<const int>& from, index most_queries)
+      : q(tokens), offsets(from), most(most_queries) {}
+};
+template <class Q>
+inline constexpr bool is_attention_queries = false;
+template <class T>
+inline constexpr bool is_attention_queries<attention_queries<T>> = true;
+template <class Q>
+concept queries_on_a_device = is_device_view<Q> || is_attention_queries<Q>;
+template <class T, class Q>
+attention_queries<T> queries_of(const Q& q) {
+  static_assert(std::convertible_to<Q, attention_queries<T>>,
+                "regroup: queries, keys and values have one element type");
+  return q;
+}
+/// Queries q (tokens, H, d) of B requests, one behind the other: request b has the tokens from offsets[b] up to
+/// offsets[b + 1] (B + 1 of int, side by side), but no more than `most_queries`, a bound that the grid's size comes
+/// from: of a longer request the queries from there on do not exist, and their results are left as they are.
+template <class Q>
+attention_queries<std::remove_const_t<Q>> ragged(const device_view<Q>& q, const device_view<const int>& offsets,
+                                                 index most_queries) {
+  return {q, offsets, most_queries};
+}
+
+/// Keys and values in device memory; made by `dense`, `ragged` and `paged`. Nobody checks what lengths, offsets and
+/// tables hold: lengths are taken as from 0 to Nk, offsets as from 0 to the tokens, and a page must be one of the
+/// pool's.
 template <class T>
 struct attention_keys {
   device_view<const T> k, v;
-  std::optional<device_view<const int>> lengths = {}, table = {};
+  std::optional<device_view<const int>> lengths = {}, table = {}, offsets = {};
+  index most = 0;  // keys of a request, where ragged
 };
 /// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, any strides.
 template <class K, class V>
@@ -34,6 +70,13 @@ template <class K, class V, class Length>
 attention_keys<std::remove_const_t<K>> dense(const device_view<K>& k, const device_view<V>& v,
                                              const device_view<Length>& lengths) {
   return {k, v, lengths};
+}
+/// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of the requests of ragged queries, with offsets of their own;
+/// of a request that has more than `most_keys` those from there on do not exist.
+template <class K, class V>
+attention_keys<std::remove_const_t<K>> ragged(const device_view<K>& k, const device_view<V>& v,
+                                              const device_view<const int>& offsets, index most_keys) {
+  return {k, v, std::nullopt, std::nullopt, offsets, most_keys};
 }
 /// Pools of pages (P, Hkv, page size, d) and (P, Hkv, page size, dv), and a table (B, pages) of int.
 template <class K, class V, class Page>
@@ -54,7 +97,7 @@ template <class Mask = no_mask>
 struct attention_options {
   std::optional<double> scale = {};                        ///< of the scores; 1 / sqrt(d) by default
   Mask mask = {};
-  std::optional<device_view<float>> logsumexp = {};        ///< (..., H, Nq), natural logarithm
+  std::optional<device_view<float>> logsumexp = {};        ///< (..., H, Nq) or (tokens, H), natural logarithm
   std::optional<device_view<const float>> sinks = {};      ///< one extra logit a head, in the denominator only
 };
 
@@ -97,7 +140,7 @@ struct put_attention {
   template <class Shape>
   constexpr void operator()(Shape, const attention_place& at, int row, int lane, typename Shape::state s) const {
     const typename Shape::monoid m;
-    const index head = call.head_of(at, row), query = call.query_of(at, row);
+    const index head = call.head_of(at, row), query = call.queries.first(at.batch) + call.query_of(at, row);
     if (sinks != nullptr && sinks[head * sinks_stride] != -math::detail::infinity<float>) {
       s = m(s, {sinks[head * sinks_stride], 1, m.identity().o});
     }
@@ -131,14 +174,35 @@ struct checked_attention {
   attention_work<T, no_mask, Out> work;
   device_extents extents;
 };
-template <class T, class Out>
-checked_attention<T, Out> check_attention(const device_view<const T>& q, const attention_keys<T>& keys,
-                                          const device_view<Out>& out, const attention_options<>& options) {
-  static_assert(std::same_as<T, float> || std::same_as<T, float16> || std::same_as<T, bfloat16>,
-                "regroup: on a device attention takes float, float16 or bfloat16");
-  static_assert(std::same_as<Out, T> || std::same_as<Out, float>,
-                "regroup: attention's output has the queries' element type, or float");
+/// Ragged tokens (tokens, heads, d) as (B, heads, most, d), the same memory for every batch: for its extents and
+/// strides.
+template <class T>
+view<const T> as_batches(const device_view<const T>& x, const device_view<const int>& offsets, index most,
+                         const char* what) {
+  regroup::attention_keys::check_ragged(as_host_view(x), what);
+  if (offsets.rank() != 1 || offsets.size() == 0 || (offsets.size() > 1 && offsets.strides()[0] != 1)) {
+    throw_shape(std::string("the offsets of ragged ") + what + " have shape (requests + 1,), side by side; got shape " +
+                to_string(offsets.extents()) + " and strides " + to_string(offsets.strides()));
+  }
+  if (most < 0) {
+    throw_argument(std::string("the most ") + what + " of a request must be 0 or more; got " + std::to_string(most));
+  }
+  const shape& e = x.extents();
+  const shape& s = x.strides();
+  return {x.data(), {offsets.size() - 1, e[1], most, e[2]}, {0, s[1], s[0], s[2]}};
+}
+/// The keys as the host's checks see them, without a look into lengths, offsets and tables.
+template <class T>
+attention_source<T> as_host_source(const attention_keys<T>& keys) {
   attention_source<T> source{.k = as_host_view(keys.k), .v = as_host_view(keys.v), .is_paged = keys.table.has_value()};
+  if (keys.offsets) {
+    source.k = as_batches(keys.k, *keys.offsets, keys.most, "keys");
+    source.v = as_batches(keys.v, *keys.offsets, keys.most, "values");
+    if (keys.k.extents()[0] != keys.v.extents()[0]) {
+      throw_shape("ragged keys and values have the same tokens; got keys " + to_string(keys.k.extents()) +
+                  " and values " + to_string(keys.v.extents()));
+    }
+  }
   if (keys.table) {
     if (keys.table->rank() != 2) {
       throw_shape("a page table (batches, pages) has rank 2; got shape " + to_string(keys.table->extents()));
@@ -154,34 +218,63 @@ checked_attention<T, Out> check_attention(const device_view<const T>& q, const a
   } else if (keys.table) {
     source.lengths.emplace(static_cast<std::size_t>(std::max<index>(source.batches, 0)), 0);  // no entry is looked at
   }
-  const attention_fold::problem<T> p(as_host_view(q), source, no_mask{}, options.scale);
+  return source;
+}
+template <class T, class Out>
+checked_attention<T, Out> check_attention(const attention_queries<T>& q, const attention_keys<T>& keys,
+                                          const device_view<Out>& out, const attention_options<>& options) {
+  static_assert(std::same_as<T, float> || std::same_as<T, float16> || std::same_as<T, bfloat16>,
+                "regroup: on a device attention takes float, float16 or bfloat16");
+  static_assert(std::same_as<Out, T> || std::same_as<Out, float>,
+                "regroup: attention's output has the queries' element type, or float");
+  if (keys.offsets && !q.offsets) {
+    throw_shape("ragged keys need ragged queries: cuda::ragged(q, offsets, most_queries)");
+  }
+  const view<const T> queries = q.offsets ? as_batches(q.q, *q.offsets, q.most, "queries") : as_host_view(q.q);
+  const attention_source<T> source = as_host_source(keys);
+  const attention_fold::problem<T> p(queries, source, no_mask{}, options.scale);
+  view<Out> o = as_host_view(out);
   logsumexp_output lse;
   if (options.logsumexp) lse = as_host_view(*options.logsumexp);
-  const attention_fold::results<float, Out> results(as_host_view(out), lse, p.outer, p.dv);
-  results.require_apart_from(p.q);
-  results.require_apart_from(p.k);
-  results.require_apart_from(p.v);
+  shape outer = p.outer;
+  if (q.offsets) {
+    if (o.rank() != 3) {
+      throw_shape("ragged attention's output has shape (tokens, heads, dv); got " + to_string(o.extents()));
+    }
+    o = o.permuted({1, 0, 2});
+    lse = lse.transposed();
+    outer = {p.extents.heads, q.q.extents()[0]};
+  }
+  const attention_fold::results<float, Out> results(o, lse, outer, p.dv);
+  results.require_apart_from(as_host_view(q.q));
+  results.require_apart_from(as_host_view(keys.k));
+  results.require_apart_from(as_host_view(keys.v));
   constexpr index most = std::numeric_limits<int>::max() / 2;
   if (p.rows() > most || p.d > most || p.dv > most || p.extents.heads > most) {
     throw_shape("on a device a key head has at most 2^30 queries, and they as many columns; got queries " +
-                to_string(q.extents()) + " and values " + to_string(keys.v.extents()));
+                to_string(queries.extents()) + " and values " + to_string(keys.v.extents()));
   }
   if (options.sinks && !(options.sinks->extents() == shape{p.extents.heads})) {
     throw_shape("sinks have one number a head, here " + std::to_string(p.extents.heads) + "; got " +
                 to_string(options.sinks->extents()));
   }
 
+  const auto address_of = [](const auto& numbers) { return numbers ? numbers->data() : nullptr; };
+  const auto tokens_of = [](const auto& offsets, const device_view<const T>& x) {
+    return offsets ? static_cast<int>(std::min<index>(x.extents()[0], std::numeric_limits<int>::max())) : -1;
+  };
   attention_call<T> call{.q = as_array(p.q),
                          .k = as_array(p.k),
                          .v = as_array(p.v),
-                         .lengths = {keys.lengths ? keys.lengths->data() : nullptr, p.extents.keys},
-                         .table = keys.table ? keys.table->data() : nullptr,
+                         .queries = {address_of(q.offsets), p.extents.queries, tokens_of(q.offsets, q.q)},
+                         .keys = {address_of(keys.offsets ? keys.offsets : keys.lengths), p.extents.keys,
+                                  tokens_of(keys.offsets, keys.k)},
+                         .table = address_of(keys.table),
                          .table_strides = {},
                          .page_size = p.page_size,
                          .batches = p.extents.batches,
                          .key_heads = p.key_heads,
                          .group = static_cast<int>(p.group),
-                         .queries = static_cast<int>(p.extents.queries),
                          .d = static_cast<int>(p.d),
                          .dv = static_cast<int>(p.dv),
                          .scale = p.scale};
@@ -190,13 +283,14 @@ checked_attention<T, Out> check_attention(const device_view<const T>& q, const a
     throw_shape("on a device key lengths stand side by side; got strides " + to_string(keys.lengths->strides()));
   }
   const device_extents extents{p.extents.rank,    p.extents.batches, p.extents.heads,
-                               p.extents.queries, p.extents.keys,    call.lengths};
-  put_attention<T, Out> put{call, as_array(as_host_view(out)), {nullptr, {}}, nullptr, 0};
-  if (options.logsumexp) {
-    shape extents_of_one = options.logsumexp->extents(), strides = options.logsumexp->strides();
+                               p.extents.queries, p.extents.keys,    {call.queries, call.keys}};
+  put_attention<T, Out> put{call, as_array(o), {nullptr, {}}, nullptr, 0};
+  if (lse.wanted()) {
+    const auto& one = lse.as<float>(outer);
+    shape extents_of_one = one.extents(), strides = one.strides();
     extents_of_one.push_back(1);
     strides.push_back(1);
-    put.logsumexp = as_array(view<float>(options.logsumexp->data(), extents_of_one, strides));
+    put.logsumexp = as_array(view<float>(one.data(), extents_of_one, strides));
   }
   if (options.sinks) {
     put.sinks = options.sinks->data();
@@ -206,7 +300,7 @@ checked_attention<T, Out> check_attention(const device_view<const T>& q, const a
   return {{call, {}, put, leaves}, extents};
 }
 template <class T, class Out, class Mask>
-auto attention_work_of(const device_view<const T>& q, const attention_keys<T>& keys, const device_view<Out>& out,
+auto attention_work_of(const attention_queries<T>& q, const attention_keys<T>& keys, const device_view<Out>& out,
                        const attention_options<Mask>& options) {
   require_device_rule<Mask>();
   const auto [work, extents] = check_attention<T>(q, keys, out, {options.scale, {}, options.logsumexp, options.sinks});
@@ -250,7 +344,7 @@ attention_plan plan_attention(const attention_call<T>& call, index leaves, int p
   };
   choose(Arithmetic::many_rows, call.dv <= 64 ? 64 : 128);
   if (Arithmetic::few_rows < Arithmetic::many_rows &&
-      (call.rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
+      (call.most_rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
     choose(Arithmetic::few_rows, 128);
   }
   plan.wave = plan.units;

@@ -96,9 +96,8 @@ struct plain_tile {
       const int q_panel = turn.panels * rows * quads, k_panel = turn.panels * tile_keys * step;
       for (int i = b.thread(); i < rows * quads; i += block_threads) {
         quad x{};
-        if (call.has_row(tile.at, i / quads)) {
-          const row_sight s = tile.sights(i / quads);
-          x = load(call.q.row(tile.at.batch, s.head, s.query), call.q.strides[3], column + i % quads * 4, call.d);
+        if (const row_sight s = tile.sights(i / quads); s.head >= 0) {
+          x = load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], column + i % quads * 4, call.d);
           unrolled<4>([&](int j) { x.x[j] *= call.scale; });
         }
         q.set(q_panel + i, x);
