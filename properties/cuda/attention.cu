@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention on cuda::device has the bits of attention on seq: prefill and decode, grouped queries, several leaves, several
-// rules at once, any head size, pages and lengths, with a workspace of the device's and of the caller's; on tensor cores it
-// is within the bound. Without a GPU the error that needs none is tested.
+// attention on cuda::device has the bits of attention on seq: prefill and decode, grouped queries, several leaves,
+// several rules at once, any head size, ragged batches, pages and lengths, with a workspace of the device's and of the
+// caller's; on tensor cores it is within the bound. Without a GPU the error that needs none is tested.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -53,9 +53,10 @@ struct results {
   }
   [[nodiscard]] cuda::device_view<float> to() const { return {out.there.data(), out.extents}; }
   /// Against the host's.
-  void expect(const both& q, const regroup::attention_source<float>& keys, const char* what) {
+  template <class Queries, class Keys>
+  void expect(const Queries& q, const Keys& keys, const char* what) {
     const view<float> wanted(out.here.data(), out.extents), wanted_lse(lse.here.data(), lse.extents);
-    regroup::attention(regroup::seq, q.host(), keys, wanted, {.mask = rules, .logsumexp = wanted_lse});
+    regroup::attention(regroup::seq, q, keys, wanted, {.mask = rules, .logsumexp = wanted_lse});
     gpu::expect(digest_of(out.there.values()) == digest_of(out.here), what, keys.k.extent(2));
     gpu::expect(digest_of(lse.there.values()) == digest_of(lse.here), "and its logsumexp", keys.k.extent(2));
   }
@@ -67,7 +68,19 @@ void dense_keys(const cuda::device& on, index batches, index heads, index key_he
   const both v({batches, key_heads, keys, dv}, 3, kind);
   results r({batches, heads, queries}, dv);
   attention(on, q.device(), cuda::dense(k.device(), v.device()), r.to(), r.options());
-  r.expect(q, regroup::dense(k.host(), v.host()), "attention over dense keys");
+  r.expect(q.host(), regroup::dense(k.host(), v.host()), "attention over dense keys");
+}
+
+/// Requests of 3, 0, 297, 1 and 70 queries, one behind the other.
+void ragged_batch(const cuda::device& on) {
+  constexpr index heads = 4, key_heads = 2, d = 64, dv = 72;
+  const std::vector<int> q_offsets = {0, 3, 3, 300, 301, 371}, k_offsets = {0, 70, 75, 2500, 2500, 3700};
+  const both q({371, heads, d}, 1), k({3700, key_heads, d}, 2), v({3700, key_heads, dv}, 3);
+  const gpu::array<int> q_there(q_offsets), k_there(k_offsets);
+  results r({371, heads}, dv);
+  attention(on, cuda::ragged(q.device(), q_there.view(), 297),
+            cuda::ragged(k.device(), v.device(), k_there.view(), 2425), r.to(), r.options());
+  r.expect(regroup::ragged(q.host(), q_offsets), regroup::ragged(k.host(), v.host(), k_offsets), "ragged attention");
 }
 
 /// Decode from pages, in the stream's order.
@@ -85,11 +98,12 @@ void pages(const cuda::device& on) {
   const gpu::array<double> memory(std::vector<double>(bytes / sizeof(double) + 1));
   attention_into(on, q.device(), keys, r.to(), {memory.data(), bytes}, r.options());
   on.synchronize();
-  r.expect(q, regroup::paged(k.host(), v.host(), view<const int>(table.data(), {batches, most}), lengths),
+  r.expect(q.host(), regroup::paged(k.host(), v.host(), view<const int>(table.data(), {batches, most}), lengths),
            "decode from pages");
 }
 
-/// Tensor cores: bfloat16 within the bound of rounded weights, twice, and a head alone with the bits it has in the batch.
+/// Tensor cores: bfloat16 within the bound of rounded weights, and a head, or a request, alone with the bits it has in
+/// the batch.
 void tensor_cores(const cuda::device& on) {
   using regroup::bfloat16;
   constexpr index heads = 3, n = 1500, d = 128;
@@ -124,6 +138,24 @@ void tensor_cores(const cuda::device& on) {
   gpu::expect(is_near, "tensor cores, within the bound", heads);
   const std::vector<float> second(got.begin() + n * d, got.begin() + 2 * n * d);
   gpu::expect(digest_of(second) == digest_of(alone.values()), "tensor cores, a head alone", 1);
+
+  constexpr index first = 700;  // of the second of two requests, (tokens, heads, d)
+  const gpu::array<int> offsets(std::vector<int>{0, first, n});
+  const auto tokens = [](auto* x) { return cuda::device_view(x, {n, heads, d}, {d, n * d, 1}); };
+  const auto own = [](auto* x) { return cuda::device_view(x + first * d, {heads, n - first, d}, {n * d, d, 1}); };
+  const gpu::array<float> batch(expected), request(expected);
+  attention(on.with(cuda::tensor_cores), cuda::ragged(tokens(q_there.data()), offsets.view(), n),
+            cuda::ragged(tokens(k_there.data()), tokens(v_there.data()), offsets.view(), n), tokens(batch.data()),
+            cuda::attention_options{.mask = regroup::causal{}});
+  attention(on.with(cuda::tensor_cores), own(q_there.data()), cuda::dense(own(k_there.data()), own(v_there.data())),
+            own(request.data()), cuda::attention_options{.mask = regroup::causal{}});
+  for (index h = 0; h < heads; ++h) {
+    const auto part = [h](const gpu::array<float>& of) {
+      const auto xs = of.values();
+      return std::vector<float>(xs.begin() + (h * n + first) * d, xs.begin() + (h + 1) * n * d);
+    };
+    gpu::expect(digest_of(part(batch)) == digest_of(part(request)), "tensor cores, a request alone", h);
+  }
 }
 
 }  // namespace
@@ -146,6 +178,7 @@ int main() {
       dense_keys(on, 4, 8, 1, 1, 5000, 80, 72, kind);
       dense_keys(on, 1, 6, 2, 3, 700, 33, 300, kind);
     }
+    ragged_batch(on);
     pages(on);
     tensor_cores(on);
   });
