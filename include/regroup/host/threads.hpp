@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -79,17 +80,17 @@ class threads {
       for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
       scan.finish();
     };
-    std::vector<chunk> chunks = chunks_of(b, std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0));
+    const std::vector<chunk> chunks = chunks_of(b, std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0));
     if (chunks.size() <= 1) return scan_rows(0, b.size());
-    const auto parts = std::ranges::stable_partition(chunks, [](const chunk& c) { return !c.is_part; });
-    const std::span whole(chunks.begin(), parts.begin());
+    std::vector<chunk> whole;
+    std::ranges::copy_if(chunks, std::back_inserter(whole), [](const chunk& c) { return !c.is_part; });
     if (!whole.empty()) {
       each(static_cast<index>(whole.size()), [&](index i) {
         scan_rows(whole[static_cast<std::size_t>(i)].first, whole[static_cast<std::size_t>(i)].last);
       });
     }
-    for (const chunk& c : parts) {
-      if (c.first == 0) scan_by_turns<scanner>(b[c.row], out[c.row], m, kind, answer, past_caches);
+    for (const chunk& c : chunks) {
+      if (c.is_part && c.first == 0) scan_by_turns<scanner>(b[c.row], out[c.row], m, kind, answer, past_caches);
     }
   }
 
