@@ -2,8 +2,8 @@
 // attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads)
 // beside tiles on OpenBLAS's products, for fp32; attention/window/TYPE/h8_q64_n32768_d64_w1024, where a query sees 1024 keys
 // of 32768, beside the same without the others. Limits: the multipliers' peaks from registers, 2^30 operations; for
-// decode, reading the keys and the values once. Nobody is asked for the logsumexp. `ours` may round weights to 16 bits, as
-// all peers do.
+// decode, reading the keys and the values once. Nobody is asked for the logsumexp. `ours` may round weights of
+// bfloat16 to 16 bits; what peers round is seen in their errors only.
 #include <cmath>
 #include <limits>
 

@@ -7,7 +7,8 @@
 //             from 0, w = math::decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
 // Where a caller lets weights be narrow and products of bfloat16 are taken in pairs (host::target::x86_64_v4_bf16) the
-// chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded to bfloat16 for l and O alike.
+// chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded
+// to bfloat16 for l and O alike.
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
 
