@@ -12,70 +12,85 @@ namespace regroup::tiles {
 namespace {
 
 /// Forced inline, and called from loops rather than lambdas: g++ drops a call to a function that only prefetches.
-[[gnu::always_inline]] inline void fetch(const void* line) { __builtin_prefetch(line, 0, 2); }
-
-inline constexpr index rows_ahead = 16;  // 4 to 8 KiB at 128 columns, in the order of a sequential read
-
-/// Rows to be fetched in the order of memory, some lines at a time, while others are computed with.
 template <class T>
-struct fetcher {
-  const T* const* rows;
-  index row_bytes;
-  index lines;  // left
-  index row = 0, at = 0;
+[[gnu::always_inline]] inline void fetch(const T* row, index width) {
+  const auto* const first = reinterpret_cast<const char*>(row);
+  for (index at = 0; at < width * index{sizeof(T)}; at += 64) __builtin_prefetch(first + at, 0, 3);
+}
 
-  [[gnu::always_inline]] void operator()(int count) {
-    for (; count > 0 && lines > 0; --count, --lines) {
-      fetch(reinterpret_cast<const char*>(rows[row]) + at);
-      at += 64;
-      if (at >= row_bytes) {
-        at = 0;
-        ++row;
+/// Groups of keys, a lane each, whose scores are computed side by side: one chain over d is slower than memory where a
+/// key has few bytes. The rows of the next groups, 8 KiB at 128 columns, are fetched meanwhile.
+template <class Products, int Q>
+inline constexpr int groups = Q < 4 && sizeof(typename Products::T) == 2 ? 2 : 1;
+
+/// A pointer that is new in every step: what is read from it is not kept in registers, and distances from it are constants.
+template <class T>
+[[gnu::always_inline]] inline T* renewed(T* p, index step) {
+  asm("" : "+r"(p) : "r"(step));
+  return p;
+}
+
+/// Scores of Q queries from `query` on by G groups of keys from j on.
+template <class Products, int Q, int G>
+inline void score_group(const tile<typename Products::T>& t, index query, index j, bool fetches) {
+  using Pack = typename Products::Pack;
+  using T = typename Products::T;
+  constexpr int w = Pack::width, parts = Products::parts, numbers = parts * Products::at_once;  // of a word
+  const index steps = (t.d + Products::at_once - 1) / Products::at_once;
+  const auto* const q = t.q + query * steps;
+  const bool is_last = j + G * w >= t.n;
+  const T* const* const next = is_last ? t.v : t.k + j + G * w;  // to be fetched in the order of memory, a part a step
+  const index next_width = is_last ? t.dv : t.d, words = t.d / numbers;
+  index fetched = fetches ? 0 : G * w;
+  packs<Pack, Q* G> acc = {};
+  index c = 0;  // words
+  for (; (c + w) * numbers <= t.d; c += w) {
+    unrolled<G>([&](int g) {
+      packs<Pack, w> x;
+      const T* const* const k = renewed(t.k + j + g * w, c);
+      unrolled<w>([&](int i) { x[i] = Products::load_words(k[i] + c * numbers); });
+      for (; fetched * words < G * w * c + w * (g + 1) * w; ++fetched) fetch(next[fetched], next_width);
+      transpose(x);
+      [&]<int... I>(std::integer_sequence<int, I...>) {
+        const auto* const at = renewed(q + c * parts, c);
+        ((acc[g * Q + I % Q] =
+              Products::add(acc[g * Q + I % Q], Products::template part<I / Q % parts>(x[I / Q / parts]),
+                            Products::all_of(at + I % Q * steps + I / Q))),
+         ...);
       }
-    }
+      (std::make_integer_sequence<int, w * parts * Q>{});
+    });
   }
-};
-template <class T>
-inline fetcher<T> fetcher_of(const T* const* rows, index n, index width, bool fetches) {
-  const index bytes = width * static_cast<index>(sizeof(T));
-  return {rows, bytes, fetches ? n * ((bytes + 63) / 64) : 0};
+  if (c * numbers < t.d) {
+    unrolled<G>([&](int g) {
+      packs<Pack, w> x;
+      unrolled<w>(
+          [&](int i) { x[i] = Products::load_words_some(t.k[j + g * w + i] + c * numbers, t.d - c * numbers); });
+      transpose(x);
+      [&]<int... I>(std::integer_sequence<int, I...>) {
+        const auto add = [&]<int Step>(std::integral_constant<int, Step>) {
+          const index step = c * parts + Step;
+          if (step >= steps) return;
+          const Pack k = Products::template part<Step % parts>(x[Step / parts]);
+          unrolled<Q>([&](int a) {
+            acc[g * Q + a] = Products::add(acc[g * Q + a], k, Products::all_of(q + a * steps + step));
+          });
+        };
+        (add(std::integral_constant<int, I>{}), ...);
+      }
+      (std::make_integer_sequence<int, w * parts>{});
+    });
+  }
+  unrolled<Q * G>([&](int i) { Products::score(acc[i], t).store(t.s + (query + i % Q) * tile_keys + j + i / Q * w); });
 }
 
 /// Q queries from `query` on: their scores.
 template <class Products, int Q>
 inline void score_keys(const tile<typename Products::T>& t, index query, bool fetches) {
-  using Pack = typename Products::Pack;
-  using T = typename Products::T;
-  constexpr int w = Pack::width, n = Products::at_once;
-  const index d = (t.d + n - 1) / n;  // steps
-  const auto* const q = t.q + query * d;
-  for (index j = 0; j < t.n; j += w) {
-    const bool is_last = j + w >= t.n;
-    fetcher<T> ahead =
-        fetcher_of(is_last ? t.v : t.k + j + w, w, is_last ? t.dv : t.d, fetches);  // the next to be read
-    packs<Pack, Q> acc = {};
-    index c = 0;
-    for (; c + w <= d; c += w) {
-      packs<Pack, w> x;
-      unrolled<w>([&](int i) { x[i] = Products::load(t.k[j + i] + c * n); });
-      ahead(w * static_cast<int>(sizeof(T)) * w * n / 64);
-      transpose(x);
-      [&]<int... I>(std::integer_sequence<int, I...>) {
-        ((acc[I % Q] = Products::add(acc[I % Q], x[I / Q], Products::all_of(q + I % Q * d + c + I / Q))), ...);
-      }
-      (std::make_integer_sequence<int, w * Q>{});
-    }
-    if (c < d) {
-      packs<Pack, w> x;
-      unrolled<w>([&](int i) { x[i] = Products::load_some(t.k[j + i] + c * n, t.d - c * n); });
-      transpose(x);
-      unrolled<w - 1>([&](int i) {
-        if (c + i >= d) return;
-        unrolled<Q>([&](int a) { acc[a] = Products::add(acc[a], x[i], Products::all_of(q + a * d + c + i)); });
-      });
-    }
-    unrolled<Q>([&](int a) { Products::score(acc[a], t).store(t.s + (query + a) * tile_keys + j); });
-  }
+  constexpr int w = Products::Pack::width, G = groups<Products, Q>;
+  index j = 0;
+  for (; j + (G - 1) * w < t.n; j += G * w) score_group<Products, Q, G>(t, query, j, fetches);
+  for (; G > 1 && j < t.n; j += w) score_group<Products, Q, 1>(t, query, j, fetches);
 }
 
 /// Q queries from `query` on: V packs of columns of O from `column` on, the last of them `count` wide.
@@ -89,10 +104,7 @@ inline void add_values(const tile<typename Products::T>& t, index query, index c
   const Real* const s = t.s + query * tile_keys;
   Real* const o = t.o + query * t.dv + column;
   const bool is_part = count < w;
-  fetcher<T> ahead = fetcher_of(t.v + std::min(n, rows_ahead), std::max<index>(n - rows_ahead, 0), t.dv, fetches);
-  fetcher<T> next = fetcher_of(t.next_k, rows_ahead, t.d, fetches);
-  const int lines = static_cast<int>((ahead.row_bytes + 63) / 64);
-  const int next_lines = static_cast<int>((next.row_bytes + 63) / 64);
+  constexpr index ahead = groups<Products, Q> * w;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     const auto load = [&](const Real* from, int v) {
       return is_part && v == V - 1 ? Pack::load_some(from + v * w, count) : Pack::load(from + v * w);
@@ -104,16 +116,18 @@ inline void add_values(const tile<typename Products::T>& t, index query, index c
        ...);
     };
     for (index j = 0; j < n; j += Products::at_once) {
-      const T* const* const v = t.v + j;
-      ahead(lines * Products::at_once);
-      if (j + rows_ahead >= n) next(next_lines * Products::at_once);
+      const T* rows[Products::at_once];
+      for (int i = 0; i < Products::at_once; ++i) rows[i] = renewed(t.v[j + i] + column, j);
+      for (index i = j + ahead; fetches && i < j + ahead + Products::at_once; ++i) {
+        i < n ? fetch(t.v[i], t.dv) : fetch(t.next_k[i - n], t.d);
+      }
       [&]<int... C>(std::integer_sequence<int, C...>) {
         const auto load_rows = [&](int i) {
-          return is_part && i == V - 1 ? Products::load_rows_some(v, column + i * w, count)
-                                       : Products::load_rows(v, column + i * w);
+          return is_part && i == V - 1 ? Products::load_rows_some(rows, i * w, count)
+                                       : Products::load_rows(rows, i * w);
         };
         if (is_part) return add(j, {load_rows(C)...});
-        add(j, {Products::load_rows(v, column + C * w)...});
+        add(j, {Products::load_rows(rows, C * w)...});
       }
       (std::make_integer_sequence<int, V>{});
     }
@@ -183,8 +197,10 @@ struct with_key_lanes {
       } else {
         sweep(std::false_type{});
       }
-      t.l[q] = Products::keep(s, t.n, t.l[q]);
     }
+    in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
+      Products::template keep<Q>(t.s + first * tile_keys, t.n, t.l + first);
+    });
   }
 
   [[gnu::flatten]] static void values(const tile<T>& t) {

@@ -57,6 +57,37 @@ struct pack {
 #endif
     return load_each(from, count);
   }
+  /// What lies there, unchanged: numbers, or pairs of 16-bit floats; the first `count` elements, then zeros.
+  template <class T>
+  static pack load_words(const T* from) {
+    pack p;
+    std::memcpy(&p.x, from, Bytes);
+    return p;
+  }
+  template <class T>
+  static pack load_words_some(const T* from, std::int64_t count) {
+    pack p = {};
+    std::memcpy(&p.x, from, static_cast<std::size_t>(count) * sizeof(T));
+    return p;
+  }
+  /// The first or second number of every word, widened.
+  template <class T, int Part>
+  static pack part(const pack& words) {
+    if constexpr (sizeof(T) == sizeof(Real)) {
+      return words;
+    } else if constexpr (std::is_same_v<T, bfloat16>) {
+      const auto bits = reinterpret_cast<integers>(words.x);
+      return {reinterpret_cast<vector>(Part == 0 ? bits << 16 : bits & ~0xffff)};
+    } else {
+      const auto bits = reinterpret_cast<typename pack::bits>(words.x) >> 16 * Part;
+#ifdef __AVX512F__
+      if constexpr (Bytes == 64) return widened<T>(_mm512_maskz_cvtepi32_epi16(0xffff, __m512i(bits)));
+#endif
+      pack p;
+      for (int i = 0; i < width; ++i) p.x[i] = T::from_bits(static_cast<std::uint16_t>(bits[i]));
+      return p;
+    }
+  }
   void store(Real* to) const { std::memcpy(to, &x, Bytes); }
   void store_some(Real* to, std::int64_t count) const {
     for (int i = 0; i < count; ++i) to[i] = x[i];
@@ -95,16 +126,31 @@ struct pack {
     for (int i = 0; i < width; ++i) seen |= mask[i];
     return seen != 0;
   }
-  /// The even elements come from a, the odd ones from b: of their lower halves, or of their upper.
-  template <int Half>
+  static constexpr int lane_width = width == 1 ? 1 : 16 / static_cast<int>(sizeof(Real));  // of a lane of 16 bytes
+  static constexpr int lanes = width / lane_width;
+  /// Pieces of one half of every lane, from a and b in turn.
+  template <int Piece, int Half>
   static pack interleaved(const pack& a, const pack& b) {
-    return [&]<int... I>(std::integer_sequence<int, I...>)->pack {
-      return {__builtin_shufflevector(a.x, b.x, (Half * width / 2 + I / 2 + I % 2 * width)...)};
-    }
-    (std::make_integer_sequence<int, width>{});
+    return shuffled(a, b, [](int i) {
+      const int piece = i % lane_width / Piece;
+      return i / lane_width * lane_width + Half * (lane_width / 2) + piece / 2 * Piece + i % Piece + piece % 2 * width;
+    });
+  }
+  /// The even lanes of a, then those of b; or the odd ones.
+  template <int Odd>
+  static pack alternate_lanes(const pack& a, const pack& b) {
+    return shuffled(a, b, [](int i) { return (2 * (i / lane_width) + Odd) * lane_width + i % lane_width; });
   }
 
  private:
+  /// Element i is Place{}(i) of a and b side by side.
+  template <class Place>
+  static pack shuffled(const pack& a, const pack& b, Place) {
+    return [&]<int... I>(std::integer_sequence<int, I...>)->pack {
+      return {__builtin_shufflevector(a.x, b.x, Place{}(I)...)};
+    }
+    (std::make_integer_sequence<int, width>{});
+  }
   template <class T>
   static pack load_each(const T* from, std::int64_t count) {
     Real each[static_cast<std::size_t>(width)] = {};
@@ -134,16 +180,35 @@ inline void unrolled(const Step& step) {
   (std::make_integer_sequence<int, N>{});
 }
 
-/// width rows become width columns: log2(width) perfect shuffles.
+/// width rows become width columns: within lanes of 16 bytes, then lane by lane.
 template <class Pack>
 inline void transpose(packs<Pack, Pack::width>& x) {
-  constexpr int width = Pack::width, half = width / 2;
-  constexpr int stages = width == 16 ? 4 : width == 8 ? 3 : width == 4 ? 2 : width == 2 ? 1 : 0;
-  unrolled<stages>([&](int) {
-    packs<Pack, width> y;
-    unrolled<half>([&](int i) {
-      y[2 * i] = Pack::template interleaved<0>(x[i], x[i + half]);
-      y[2 * i + 1] = Pack::template interleaved<1>(x[i], x[i + half]);
+  constexpr int width = Pack::width, in_lane = Pack::lane_width, lanes = Pack::lanes;
+  packs<Pack, width> y;
+  if constexpr (in_lane == 4) {  // pairs of rows, a number from each in turn
+    unrolled<width / 2>([&](int i) {
+      y[2 * i] = Pack::template interleaved<1, 0>(x[2 * i], x[2 * i + 1]);
+      y[2 * i + 1] = Pack::template interleaved<1, 1>(x[2 * i], x[2 * i + 1]);
+    });
+    unrolled<width / 2>([&](int i) {  // and pairs of those
+      const int row = i / 2 * 4 + i % 2;
+      x[row + i % 2] = Pack::template interleaved<2, 0>(y[row], y[row + 2]);
+      x[row + i % 2 + 1] = Pack::template interleaved<2, 1>(y[row], y[row + 2]);
+    });
+  } else if constexpr (in_lane == 2) {
+    unrolled<width / 2>([&](int i) {
+      y[2 * i] = Pack::template interleaved<1, 0>(x[2 * i], x[2 * i + 1]);
+      y[2 * i + 1] = Pack::template interleaved<1, 1>(x[2 * i], x[2 * i + 1]);
+    });
+    unrolled<width>([&](int i) { x[i] = y[i]; });
+  }
+  unrolled<lanes == 4   ? 2
+           : lanes == 2 ? 1
+                        : 0>([&](int) {
+    unrolled<width / 2>([&](int i) {
+      const int column = i % in_lane, from = i / in_lane * 2 * in_lane + column, to = i / in_lane * in_lane + column;
+      y[to] = Pack::template alternate_lanes<0>(x[from], x[from + in_lane]);
+      y[to + width / 2] = Pack::template alternate_lanes<1>(x[from], x[from + in_lane]);
     });
     unrolled<width>([&](int i) { x[i] = y[i]; });
   });

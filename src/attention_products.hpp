@@ -23,9 +23,15 @@ struct single_products {
   /// Numbers of one row in every lane, of a row in memory or of q, the weights or `value_rows`.
   static Pack all(const T* x) { return Pack::all(*x); }
   static Pack all_of(const Real* x) { return Pack::all(*x); }
-  /// A row's numbers along the lanes, or those of at_once rows.
-  static Pack load(const T* from) { return Pack::load(from); }
-  static Pack load_some(const T* from, index count) { return Pack::load_some(from, count); }
+  /// A row's words along the lanes, each of which holds as many steps as it has parts: one number, or two of 16 bits.
+  static constexpr int parts = sizeof(Real) / sizeof(T);
+  static Pack load_words(const T* from) { return Pack::load_words(from); }
+  static Pack load_words_some(const T* from, index count) { return Pack::load_words_some(from, count); }
+  template <int Part>
+  static Pack part(const Pack& words) {
+    return Pack::template part<T, Part>(words);
+  }
+  /// Numbers along the lanes of at_once rows.
   static Pack load_rows(const T* const* rows, index column) { return Pack::load(rows[0] + column); }
   static Pack load_rows_some(const T* const* rows, index column, index count) {
     return Pack::load_some(rows[0] + column, count);
@@ -39,10 +45,13 @@ struct single_products {
       l.x += w[i].x;
     });
   }
-  /// The same for one query.
-  static Real keep(const Real* s, index keys, Real l) {
-    for (index j = 0; j < keys; ++j) l += s[j];
-    return l;
+  /// The same for Q queries, their chains side by side.
+  template <int Q>
+  static void keep(const Real* s, index keys, Real* l) {
+    Real sum[static_cast<std::size_t>(Q)];
+    unrolled<Q>([&](int q) { sum[q] = l[q]; });
+    for (index j = 0; j < keys; ++j) unrolled<Q>([&](int q) { sum[q] += s[q * tile_keys + j]; });
+    unrolled<Q>([&](int q) { l[q] = sum[q]; });
   }
   static const Real* const* value_rows(const tile<T>& t, const Real**) { return t.v; }
 };
@@ -69,13 +78,12 @@ struct pair_products {
     std::memcpy(&pair, x, sizeof pair);
     return of_bits(pair - Pack::integers{});
   }
-  static Pack load(const T* from) {
-    Pack p;
-    std::memcpy(&p.x, from, sizeof p.x);
-    return p;
-  }
-  static Pack load_some(const T* from, index count) {
-    return of_bits(Pack::integers(_mm512_maskz_loadu_epi16((1u << count) - 1, from)));
+  static constexpr int parts = 1;
+  static Pack load_words(const T* from) { return Pack::load_words(from); }
+  static Pack load_words_some(const T* from, index count) { return Pack::load_words_some(from, count); }
+  template <int>
+  static Pack part(const Pack& words) {
+    return words;
   }
   static Pack load_rows(const T* const* rows, index column) { return load_rows_some(rows, column, Pack::width); }
   static Pack load_rows_some(const T* const* rows, index column, index count) {
@@ -96,13 +104,20 @@ struct pair_products {
       l = add(l, pairs, ones());
     });
   }
-  static Real keep(Real* s, index keys, Real l) {
-    for (index j = 0; j < keys; j += 2 * Pack::width) {
-      of_bits(Pack::integers(narrow(Pack::load(s + j), Pack::load(s + j + Pack::width)))).store(s + j / 2);
+  template <int Q>
+  static void keep(Real* s, index keys, Real* l) {
+    packs<Pack, Q> sum;
+    unrolled<Q>([&](int q) {
+      Real* const x = s + q * tile_keys;
+      for (index j = 0; j < keys; j += 2 * Pack::width) {
+        of_bits(Pack::integers(narrow(Pack::load(x + j), Pack::load(x + j + Pack::width)))).store(x + j / 2);
+      }
+      sum[q] = Pack::all(l[q]);
+    });
+    for (index j = 0; j < keys; j += 2) {
+      unrolled<Q>([&](int q) { sum[q] = add(sum[q], all_of(s + q * tile_keys + j / 2), ones()); });
     }
-    Pack sum = Pack::all(l);
-    for (index j = 0; j < keys; j += 2) sum = add(sum, all_of(s + j / 2), ones());
-    return sum.x[0];
+    unrolled<Q>([&](int q) { l[q] = sum[q].x[0]; });
   }
   /// Written to the tile's scratch: rows of pairs, (keys / 2, dv).
   static const Real* const* value_rows(const tile<T>& t, const Real** rows) {
