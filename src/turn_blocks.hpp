@@ -11,7 +11,7 @@ namespace regroup::host::turning {
 using turner = void(const void* from, void* to, index pieces, turning_to where);
 
 #if defined(__x86_64__)
-turner words_v3, long_words_v3;
+turner half_words_v3, words_v3, long_words_v3;
 #endif
 
 namespace {

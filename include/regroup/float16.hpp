@@ -13,7 +13,7 @@
 namespace regroup {
 
 /// IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits. Two trivially copyable bytes; the value is indeterminate
-/// until assigned. Converts to float exactly (denormals, infinities and NaN included) and from float explicitly.
+/// until assigned. Converts to float exactly (denormals and infinities included; NaN becomes quiet) and from float explicitly.
 struct float16 {
   std::uint16_t bits;
 
@@ -64,7 +64,8 @@ struct bfloat16 {
 constexpr float float16::widened_from(std::uint16_t b) {
   const std::uint32_t magnitude = (b & 0x7fffu) << 13;  // where a float keeps them, the exponent 112 too small
   const std::uint32_t normal = magnitude + (112u << 23);
-  const std::uint32_t special = magnitude + (224u << 23);  // infinite or NaN
+  const std::uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0u;
+  const std::uint32_t special = (magnitude + (224u << 23)) | quiet;  // infinite, or a NaN as processors widen it
   // A denormal m 2^-24 is read as 2^-14 + m 2^-24: no denormal float is ever an operand, so no assist on any machine.
   const float denormal = std::bit_cast<float>((magnitude & 0x007fffffu) + (113u << 23)) - 0x1p-14f;
   const std::uint32_t upper = magnitude >= 0x0f800000u ? special : normal;

@@ -16,6 +16,7 @@
 
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/halves.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/memory.hpp"
 
@@ -62,12 +63,16 @@ class writer {
  private:
   void put(index n, bool whole_lines) {
     alignas(cache_line) std::array<Y, lanes> values;
-    for (index j = 0; j < n; ++j) values[static_cast<std::size_t>(j)] = static_cast<Y>(value_(next_ + j));
-    if (whole_lines) {
-      copy_lines_past_caches(y_ + next_, values.data(), sizeof(values));
+    Y* const to = whole_lines ? values.data() : y_ + next_;
+    if constexpr (std::same_as<Y, float16>) {
+      std::array<float, lanes> wide;
+      for (index j = 0; j < n; ++j) wide[static_cast<std::size_t>(j)] = value_(next_ + j);
+      host::narrow_all(wide.data(), to, n);
     } else {
-      for (index j = 0; j < n; ++j) y_[next_ + j] = values[static_cast<std::size_t>(j)];
+      for (index j = 0; j < n; ++j) values[static_cast<std::size_t>(j)] = static_cast<Y>(value_(next_ + j));
+      if (!whole_lines) std::copy_n(values.data(), n, to);
     }
+    if (whole_lines) copy_lines_past_caches(y_ + next_, values.data(), sizeof(values));
     next_ += n;
   }
   Y* y_;
@@ -92,12 +97,12 @@ class near_sweep {
   near_sweep(index length, scaled<Real> seen)
       : seen_(seen),
         length_(length),
-        weights_(std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(2 * length))) {}
+        scratch_(std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>((widens ? 3 : 2) * step()))) {}
 
   /// The states only: look(row, state).
   template <class In, class Look>
   void rows(const In& in, std::nullopt_t, index first, index last, bool, const Look& look) {
-    for (index row = first; row < last; ++row) look(row, state(in[row].first, weights_.get(), [] {}));
+    for (index row = first; row < last; ++row) look(row, state(in[row].first, kept(0), [] {}));
   }
   template <class In, class Out, class Look>
   void rows(const In& in, const Out& out, index first, index last, bool past_caches, const Look& look) {
@@ -127,39 +132,59 @@ class near_sweep {
   }
 
  private:
+  static constexpr bool widens = std::same_as<X, float16>;  // a row before it is swept: its widening is dear
   static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
   static constexpr index nearest_prefetch = 1024;  // elements ahead at least; longer rows fetch the next one
 
+  template <class Element>
   struct load_seen {
-    const X* x;
+    const Element* x;
     scaled<Real> seen;
     constexpr Real operator()(index i) const { return seen(x[i]); }
   };
   /// Reads weights and keeps them; meanwhile memory brings later elements, and outputs of the row before are written.
-  template <class Meanwhile>
+  template <class Element, class Meanwhile>
   struct load_weights {
-    const X* x;
+    const Element* x;
     Real* kept;
     weight<Real> w;
-    index ahead;
+    const X* later;
     const Meanwhile& other;
     Real operator()(index i) const { return kept[i] = w(x[i]); }
     void meanwhile(index i) const {
-      host::prefetch<2>(x + i + ahead, lanes);
+      host::prefetch<2>(later + i, lanes);
       other();
     }
   };
 
-  [[nodiscard]] Real* kept(index row) const { return weights_.get() + row % 2 * length_; }
+  /// The weights of a row, beside those of the row before, and a row that is widened before it is swept. None begins where
+  /// another does in its page of 4 KiB: a load behind a store to the same place of another page waits for it.
+  [[nodiscard]] Real* kept(index row) const { return scratch_.get() + row % 2 * step(); }
+  [[nodiscard]] Real* wide() const { return scratch_.get() + 2 * step(); }
+  [[nodiscard]] index step() const {
+    constexpr auto page = static_cast<index>(4096 / sizeof(Real));
+    return (length_ + page - 1) / page * page + page / 3;
+  }
 
   template <class Meanwhile>
   row_state state(const X* x, Real* weights, const Meanwhile& meanwhile) {
     if (length_ == 0) return log_sum_exp<Real>{}.identity();
-    Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) { return load_seen{x + i, seen_}; }));
+    const X* const later = x + std::max(length_, nearest_prefetch);
+    if constexpr (widens) {
+      host::widen_all(x, wide(), length_);
+      return state_of(static_cast<const Real*>(wide()), weights, later, meanwhile);
+    } else {
+      return state_of(x, weights, later, meanwhile);
+    }
+  }
+  template <class Element, class Meanwhile>
+  row_state state_of(const Element* x, Real* weights, const X* later, const Meanwhile& meanwhile) {
+    Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) {
+      return load_seen<Element>{x + i, seen_};
+    }));
     if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
-    const index ahead = std::max(length_, nearest_prefetch);
     const Real s = fold(plus<Real>{}, [&](index i) {
-      return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, ahead, meanwhile};
+      return load_weights<Element, Meanwhile>{x + i, weights + i, {seen_, m}, later + i, meanwhile};
     });
     return {m, plus<Real>{}.lower(s)};
   }
@@ -176,7 +201,7 @@ class near_sweep {
 
   scaled<Real> seen_;
   index length_;
-  std::unique_ptr<Real[]> weights_;  // of this row and of the one before
+  std::unique_ptr<Real[]> scratch_;
 };
 
 #if defined(__clang__)
@@ -188,7 +213,8 @@ class near_sweep {
 template <executor Executor, std::floating_point Real>
 class far_sweep {
  public:
-  far_sweep(const Executor& ex, scaled<Real> seen, bool past_caches) : ex_(ex), seen_(seen), past_caches_(past_caches) {}
+  far_sweep(const Executor& ex, scaled<Real> seen, bool past_caches)
+      : ex_(ex), seen_(seen), past_caches_(past_caches) {}
 
   template <class In, class Out, class Look>
   void row(const In& in, const Out& out, index row, const Look& look) const {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <tuple>
@@ -16,6 +17,7 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/columns.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/halves.hpp"
 #include "regroup/host/tile.hpp"
 #include "regroup/host/turn.hpp"
 
@@ -45,7 +47,8 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     };
     [&]<index... K>(std::integer_sequence<index, K...>) {
       (halve(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
-    }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
+    }
+    (std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
     return lane.get(0);
   }
   for (index h = lanes / 2; h >= 1; h /= 2) {
@@ -93,7 +96,7 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 
 /// Whether elements can be moved as bytes into an array that nobody has cleared.
 template <class X>
-inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
+inline constexpr bool is_movable = std::is_trivially_copyable_v<X>&& std::is_trivially_default_constructible_v<X>;
 
 /// body(the same tile with its pieces turned), where its elements can be moved and are small.
 template <class X, class Body>
@@ -124,10 +127,14 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   return from.get(0);
 }
 
-/// The state of one tile of at least one element, as the contract orders it.
+/// The state of one tile of at least one element, as the contract orders it. One of float16 is widened first.
 template <class M, class Tile>
 constexpr state_of<M> leaf(const M& m, const Tile& t) {
-  if constexpr (has_members<M>) {  // each member by its own rule
+  if constexpr (std::same_as<Tile, tile<load_from<float16>>>) {
+    alignas(64) std::array<float, tile_elements> values;
+    widen_all(t.load().first, values.data(), t.size());
+    return leaf(m, tile<load_widened<float16>>{{values.data(), t.load().first}, t.size()});
+  } else if constexpr (has_members<M>) {  // each member by its own rule
     return std::apply([&](const auto&... member) { return m.from_parts(leaf(member, t)...); }, m.members());
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
@@ -204,7 +211,7 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
 
 /// Whether a loop over these states and elements is worth instantiating for every instruction set.
 template <class State, class X>
-inline constexpr bool is_plain = std::is_trivially_copyable_v<State> && std::is_trivially_copyable_v<X>;
+inline constexpr bool is_plain = std::is_trivially_copyable_v<State>&& std::is_trivially_copyable_v<X>;
 
 template <bool Plain, class F>
 void run(F&& f) {

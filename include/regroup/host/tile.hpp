@@ -52,6 +52,14 @@ struct load_from {
   constexpr decltype(auto) operator()(index i) const { return widen(first[i]); }
 };
 
+/// Reads elements that have been widened; `first` is where they came from, for memory to go on.
+template <class X>
+struct load_widened {
+  const widened<X>* values;
+  const X* first;
+  constexpr widened<X> operator()(index i) const { return values[i]; }
+};
+
 /// Reads a source where it is: states may borrow from its elements, so they are not copied.
 template <class Source>
 struct load_of {

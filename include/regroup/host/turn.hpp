@@ -14,7 +14,8 @@ namespace regroup::host {
 enum class turning_to { lanes, pieces };
 
 namespace turning {
-/// Whole pieces of elements of 4 and of 8 bytes, by blocks in registers of the best instruction set.
+/// Whole pieces of elements of 2, 4 and 8 bytes, by blocks in registers of the best instruction set.
+void half_words(const void* from, void* to, index pieces, turning_to where);
 void words(const void* from, void* to, index pieces, turning_to where);
 void long_words(const void* from, void* to, index pieces, turning_to where);
 }  // namespace turning
@@ -30,7 +31,9 @@ void turn(const X* from, X* to, index n, turning_to where) {
       to[where == turning_to::lanes ? turned : k] = from[where == turning_to::lanes ? k : turned];
     }
   };
-  if constexpr (sizeof(X) == 4) {
+  if constexpr (sizeof(X) == 2) {
+    if (whole > 0) turning::half_words(from, to, whole, where);
+  } else if constexpr (sizeof(X) == 4) {
     if (whole > 0) turning::words(from, to, whole, where);
   } else if constexpr (sizeof(X) == 8) {
     if (whole > 0) turning::long_words(from, to, whole, where);
