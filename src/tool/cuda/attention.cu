@@ -29,19 +29,23 @@ class copied_if_given {
   std::optional<copied<T>> copy_;
 };
 
+/// Without a shape there is none.
+std::optional<plain_array<int>> if_any(const plain_array<int>& x) {
+  return x.shape.size() > 0 ? std::optional(x) : std::nullopt;
+}
+
 }  // namespace
 
 void cuda_gpu::attention(const plain_attention& a) const {
   const copied q(on_, a.q), k(on_, a.k), v(on_, a.v);
-  const copied lengths(on_, a.lengths), table(on_, a.table);
+  const copied_if_given lengths(on_, if_any(a.lengths)), table(on_, if_any(a.table));
   const copied_if_given alibi(on_, a.alibi), bias(on_, a.bias), sinks(on_, a.sinks);
   const copied_if_given seen(on_, a.seen);
   const device_array<float> out(on_, count_of(a.out_shape));
   const device_array<float> lse(on_, a.lse != nullptr ? count_of(a.lse_shape) : 0);
 
-  cuda::attention_keys<float> keys{k.view, v.view};
-  if (a.lengths.shape.size() > 0) keys.lengths = lengths.view;
-  if (a.table.shape.size() > 0) keys.table = table.view;
+  using integers = cuda::device_view<const int>;
+  const cuda::attention_keys<float> keys{k.view, v.view, lengths.as<integers>(), table.as<integers>()};
   cuda::attention_options options{
       .scale = a.scale,
       .mask = given_masks(std::tuple(a.cap, alibi.as<cuda::alibi>(), bias.as<cuda::additive<float>>(),
