@@ -1,28 +1,32 @@
 # SPDX-License-Identifier: Apache-2.0
 # Device code compiles and links wherever nvcc is; its tests are skipped (exit code 77) where there is no GPU.
-# regroup_cuda_program(NAME SOURCE TEST) makes one program and its test, and does nothing without nvcc. A program is
-# compiled for the first architecture, whose PTX later ones run, and its host's part for one instruction set.
+# regroup_cuda_options(TARGET): a target's device code is for the first architecture, whose PTX later ones run, and its
+# host's part for one instruction set. regroup_cuda_program(NAME SOURCE TEST) makes one such program and its test, and
+# does nothing without nvcc.
 include(CheckLanguage)
 check_language(CUDA)
 # 554: a conversion operator that a class template's other instantiations need. CMake 3.25 knows no cuda_std_20.
 set(regroup_cuda_flags -std=c++20 --expt-relaxed-constexpr -diag-suppress=554)
-set(REGROUP_CUDA_ARCHITECTURES 80 90 CACHE STRING "CUDA tests are for the first, timings for the last")
+set(REGROUP_CUDA_ARCHITECTURES 80 90 CACHE STRING "The tool and the tests are for the first, timings for the last")
 if(CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_ARCHITECTURES ${REGROUP_CUDA_ARCHITECTURES})
   enable_language(CUDA)
 else()
-  message(STATUS "nvcc not found: the CUDA programs are left out")
+  message(STATUS "nvcc not found: the CUDA programs are left out, and the tool computes on the CPU only")
 endif()
 
-add_custom_target(gpu)  # all that a GPU is asked to run
+function(regroup_cuda_options target)
+  target_compile_options(${target} PRIVATE ${regroup_cuda_flags} -DREGROUP_ONE_TARGET)
+  list(GET CMAKE_CUDA_ARCHITECTURES 0 oldest)
+  set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${oldest})
+endfunction()
+
 function(regroup_cuda_program name source test)
   if(NOT CMAKE_CUDA_COMPILER)
     return()
   endif()
   add_executable(${name} ${source})
-  target_compile_options(${name} PRIVATE ${regroup_cuda_flags} -DREGROUP_ONE_TARGET)
-  list(GET CMAKE_CUDA_ARCHITECTURES 0 oldest)
-  set_target_properties(${name} PROPERTIES CUDA_ARCHITECTURES ${oldest})
+  regroup_cuda_options(${name})
   target_link_libraries(${name} PRIVATE regroup::regroup)
   add_dependencies(gpu ${name})
   add_test(NAME ${test} COMMAND ${name})

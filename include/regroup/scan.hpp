@@ -18,7 +18,7 @@ void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, 
           const Projection& projection) {
   const projected_batch<Batch, Projection> seen{in, projection};
   require_monoid<M, element_of<decltype(seen[0])>>();
-  using place = element_of<std::remove_cvref_t<decltype(out[0])>>;
+  using place = place_of<std::remove_cvref_t<decltype(out[0])>>;
   const auto answer = [&](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
   ex.scan(seen, out, m, kind, answer);
 }

@@ -147,6 +147,19 @@ concept source = std::copy_constructible<S> && requires(const S& s, index i) {
 template <source Source>
 using element_of = std::remove_cvref_t<decltype(std::declval<const Source&>()[index{}])>;
 
+/// What is put into the places of an output: its elements; or its own `place`, where putting converts.
+template <source Out>
+struct place_in {
+  using type = element_of<Out>;
+};
+template <source Out>
+  requires requires { typename Out::place; }
+struct place_in<Out> {
+  using type = typename Out::place;
+};
+template <source Out>
+using place_of = typename place_in<Out>::type;
+
 /// The elements side by side in memory, or nullptr.
 template <source Source>
 constexpr auto contiguous(const Source& s) noexcept {

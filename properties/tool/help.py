@@ -30,7 +30,7 @@ SAYS = {
     "laws": ["Monoids: sum,", "exit status 1 if one falls"],
     "info": ["instruction_sets are those that the processor has, target is the one in use", "REGROUP_TARGET"],
 }
-EVERYWHERE = ["--threads", "--device cpu|cuda", "the tool computes on the CPU", "cuda::device", "--json", "--quiet", "--help",
+EVERYWHERE = ["--threads", "--device cpu|cuda", "or an NVIDIA GPU, with the bits of the CPU", "above 1024 as 1024", "--json", "--quiet", "--help",
               "share/regroup/output.schema.json", "Exit status: 0 done"]
 
 

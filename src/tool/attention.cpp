@@ -9,15 +9,58 @@
 #include "commands.hpp"
 #include "progress.hpp"
 #include "saved_state.hpp"
+#include "staging.hpp"
 #include "text.hpp"
 #include "typed.hpp"
 
 namespace regroup::tool {
+namespace {
+
+plain_array<int> small(const std::vector<index>& numbers, const extents& shape) {
+  return {{numbers.begin(), numbers.end()}, shape};
+}
+
+/// On a GPU, 16-bit floats as float. Rules stand in mask_of's order.
+void attention_on(const gpu& device, const workers& ex, const attention_command& c, const attention_files& f,
+                  const attention_shapes& e, const result& o, const result* lse) {
+  const auto given = [&](const std::optional<input>& x) {
+    return x ? std::optional(plain<float>(ex, *x)) : std::nullopt;
+  };
+  mask_of(c, f, e);  // for its sentences
+  sinks_of(f, e);
+  std::vector<float> out(static_cast<std::size_t>(o.size()));
+  plain_attention a{.q = plain<float>(ex, f.q),
+                    .k = plain<float>(ex, f.k),
+                    .v = plain<float>(ex, f.v),
+                    .scale = c.scale,
+                    .alibi = given(f.alibi),
+                    .sinks = given(f.sinks),
+                    .out_shape = o.shape(),
+                    .out = out.data(),
+                    .lse = lse != nullptr ? lse->as<float>() : nullptr};
+  if (f.lengths) a.lengths = small(e.lengths, f.lengths->shape());
+  if (f.table) a.table = small(e.table, f.table->shape());
+  if (lse != nullptr) a.lse_shape = lse->shape();
+  if (c.softcap) a.cap = softcap{*c.softcap};
+  if (f.mask && f.mask->type() == element::boolean) a.seen = plain<std::uint8_t>(ex, *f.mask);
+  if (f.mask && f.mask->type() != element::boolean) a.bias = given(f.mask);
+  if (c.causal != causality::none) a.triangle = causal{c.causal == causality::top_left ? top_left : bottom_right};
+  if (c.window) a.band = window{c.window->left, c.window->right};
+  device.attention(a);
+  if (o.size() > 0) put(ex, out.data(), joined<float>(bytes_of(o), {}, o.type()), 0, o.size());
+}
+
+}  // namespace
 
 int run(const attention_command& c, const settings& s) {
-  const parallel ex = executor_of(s);
+  const workers ex(s);
+  const auto device = s.cuda ? open_gpu() : nullptr;
   const attention_files f(c);
   const attention_shapes e = check(f);
+  if (device && f.q.type() == element::float64) {
+    throw_argument(f.q.name() + ": attention with --device cuda takes float16, bfloat16 and float32; got float64, for " +
+                   "which use --device cpu");
+  }
   if (c.scale) require_fits(f.q.name(), f.q.type(), "--scale", *c.scale);
 
   extents shape = f.q.shape();
@@ -34,7 +77,9 @@ int run(const attention_command& c, const settings& s) {
   if (directory) saved.emplace(outputs, c.state_out, real_type, outer, e.dv);
   const progress shown(s, "regroup attention");
 
+  if (device) attention_on(*device, ex, c, f, e, o, lse);
   with_float(f.q.type(), [&]<class T>(std::type_identity<T>) {
+    if (device) return;
     using real = attention_real<T>;
     const view<const T> q = view_of<T>(f.q);
     const view<const T> k = view_of<T>(f.k);

@@ -95,10 +95,10 @@ std::vector<index> integers(const input& x, const char* what) {
   return values;
 }
 
-/// The page table, whose needed entries lie in the pool. `keys` becomes pages x page size.
+/// The page table, whose needed entries lie in the pool; the others are 0. `keys` becomes pages x page size.
 std::vector<index> pages_of(const attention_files& f, const std::vector<index>& lengths, attention_shapes& e) {
   const input& table = *f.table;
-  const std::vector<index> pages = integers(table, "page tables");
+  std::vector<index> pages = integers(table, "page tables");
   if (table.shape().size() != 2 || table.shape()[0] != e.batches) {
     throw_shape(table.name() + ": the page table of " + described(f.q) + " has the shape (" +
                 std::to_string(e.batches) + ", pages); got " + to_string(table.shape()));
@@ -112,9 +112,11 @@ std::vector<index> pages_of(const attention_files& f, const std::vector<index>& 
   const index pool = f.k.shape()[0];
   for (index b = 0; b < e.batches; ++b) {
     const index present = lengths.empty() ? e.keys : std::clamp<index>(lengths[static_cast<std::size_t>(b)], 0, e.keys);
-    for (index p = 0; p < columns && p * page_size < present; ++p) {
-      const index page = pages[static_cast<std::size_t>(b * columns + p)];
-      if (page < 0 || page >= pool) {
+    for (index p = 0; p < columns; ++p) {
+      index& page = pages[static_cast<std::size_t>(b * columns + p)];
+      if (p * page_size >= present) {
+        page = 0;
+      } else if (page < 0 || page >= pool) {
         throw_argument(table.name() + ": entry (" + std::to_string(b) + ", " + std::to_string(p) + ") is page " +
                        std::to_string(page) + ", but " + f.k.name() + " has pages 0 to " + std::to_string(pool - 1));
       }

@@ -121,6 +121,22 @@ void refuse_values_of_flags(const std::vector<std::string>& in_order, const word
   }
 }
 
+/// What no GPU computes, as far as words tell; files tell of float64 (attention).
+void require_cpu(const command& c, const words& w) {
+  const auto refuse = [&w](const std::string& what) { w.wrong("--device cuda: " + what + "; use --device cpu"); };
+  if (std::holds_alternative<laws_command>(c)) refuse("laws are checked on the CPU");
+  if (std::holds_alternative<merge_command>(c)) refuse("states merge on the CPU");
+  if (const auto* const a = std::get_if<attention_command>(&c)) {
+    if (!a->state_out.empty()) refuse("there are no states of attention on a GPU, for --state-out");
+    if (a->split != 1) refuse("attention on a GPU takes no --split; its keys are shared out with the same bits");
+  }
+  if (const auto* const r = std::get_if<reduce_command>(&c)) {
+    for (const monoid_name& m : r->with) {
+      if (among(cpu_names, m.name)) refuse(m.name + " is not computed on a GPU (" + listed(cpu_names) + " are not)");
+    }
+  }
+}
+
 /// CLI11's own refusals, which are few here ("--scale: 1 required S missing"), as one sentence.
 std::string sentence_of(const CLI::ParseError& e) {
   std::string text = e.what();
@@ -182,6 +198,7 @@ command_line parse_command_line(int argc, const char* const* argv) {
   if (w.command == "merge") result.command = read_merge(t, w);
   if (w.command == "laws") result.command = read_laws(t, w);
   if (w.command == "info") result.command = info_command{t.measure};
+  if (result.everywhere.cuda) require_cpu(result.command, w);
   return result;
 }
 

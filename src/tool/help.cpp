@@ -6,9 +6,12 @@ namespace {
 
 const char* const everywhere =
     R"(Options of every command:
-  --threads N                 number of threads (default: all); no bit of a result depends on it
-  --device cpu|cuda           cpu (default); cuda is an error, for the tool computes on the CPU (the
-                              library's cuda::device, regroup/cuda/*.cuh, on a GPU)
+  --threads N                 number of threads (default: all), above 1024 as 1024; no bit of a
+                              result depends on it
+  --device cpu|cuda           cpu (default), or an NVIDIA GPU, with the bits of the CPU: softmax,
+                              reduce (not softmax_mean, top_k, histogram), scan, and attention (not
+                              of float64, no --split, no --state-out); rows go there in blocks of
+                              2^26 numbers, or one row, and attention whole
   --json                      one JSON object on standard output instead of text
   --quiet                     no progress on standard error
 
@@ -130,7 +133,8 @@ is the same bits. The same seed gives the same cases.
 const char* const info =
     R"(instruction_sets are those that the processor has, target is the one in use; REGROUP_TARGET in the
 environment chooses another (baseline, x86-64-v3, x86-64-v4, x86-64-v4-bf16), with the same bits.
---measure takes a few seconds and 512 MiB; the fastest of at most five runs counts.
+gpu is that of --device cuda, or why there is none. --measure takes a few seconds and 512 MiB; the
+fastest of at most five runs counts.
 
 )";
 

@@ -14,6 +14,7 @@
 
 #include "../targets.hpp"
 #include "commands.hpp"
+#include "gpu.hpp"
 #include "progress.hpp"
 #include "regroup/executor.hpp"
 #include "regroup/host/dispatch.hpp"
@@ -102,7 +103,7 @@ std::atomic<std::uint64_t> kept = 0;
 
 /// Memory that its threads have touched, so that pages are there.
 template <class T>
-std::vector<T> touched(const parallel& ex, index count, T value) {
+std::vector<T> touched(const workers& ex, index count, T value) {
   std::vector<T> memory(static_cast<std::size_t>(count));
   constexpr index pieces = 256;
   ex.bulk(pieces, [&](index i) {
@@ -120,7 +121,7 @@ index rounds_of_a_tenth() {
 }
 
 /// Limits in a few seconds, whatever the processor and the number of threads: 256 MiB are beyond any cache.
-void measure(const parallel& ex, std::vector<entry>& entries) {
+void measure(const workers& ex, std::vector<entry>& entries) {
   constexpr index words = index{1} << 25, pieces = 256, piece = words / pieces;
   const std::vector<std::uint64_t> memory = touched<std::uint64_t>(ex, words, 1);
   std::vector<std::uint64_t> other = touched<std::uint64_t>(ex, words, 2);
@@ -153,8 +154,26 @@ void measure(const parallel& ex, std::vector<entry>& entries) {
 
 }  // namespace
 
+namespace {
+
+/// The GPU of --device cuda.
+std::string gpu_text(bool json) {
+  std::string why_not;
+  const std::optional<gpu_description> g = find_gpu(why_not);
+  if (!g) return json ? "null" : "none (" + why_not + ")";
+  const std::string capability = std::to_string(g->major) + "." + std::to_string(g->minor);
+  if (!json) {
+    return g->name + ", compute capability " + capability + ", " + rounded(static_cast<double>(g->bytes) / 0x1p30) + " GiB";
+  }
+  return "{\"name\": " + json_string(g->name) + ", \"compute_capability\": " + json_string(capability) +
+         ", \"memory_bytes\": " + std::to_string(g->bytes) + "}";
+}
+
+}  // namespace
+
 int run(const info_command& c, const settings& s) {
-  const parallel ex = executor_of(s);
+  const workers ex(s);
+  if (s.cuda) open_gpu();
   std::vector<entry> entries = {
       {"version", json_string(REGROUP_VERSION)},
       {"order_version", std::to_string(order_version)},
@@ -164,7 +183,7 @@ int run(const info_command& c, const settings& s) {
       {"target", json_string(host::name(host::current_target()))},
       {"threads", std::to_string(ex.concurrency())},
       {"hardware_threads", std::to_string(std::thread::hardware_concurrency())},
-      {"gpu", s.json ? "null" : "none: the tool computes on the CPU (the library's cuda::device on a GPU)"},
+      {"gpu", gpu_text(s.json)},
   };
   if (c.measure) {
     const progress shown(s, "regroup info --measure");

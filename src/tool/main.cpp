@@ -25,11 +25,6 @@ struct runner {
   }
   template <class Command>
   int operator()(const Command& c) const {
-    if (everywhere.cuda) {
-      throw regroup::error(
-          "--device cuda: the tool computes on the CPU (on a GPU: the library's cuda::device, regroup/cuda/*.cuh, in a "
-          "program of your own); use --device cpu");
-    }
     return run(c, everywhere);
   }
 };

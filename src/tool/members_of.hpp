@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// make_member for one element type; members_*.cpp instantiate it, one file an element type so that they compile apart.
+// The monoids that `reduce` knows by name, over one element type; members_*.cpp make members of them, one file an element
+// type so that they compile apart.
 #pragma once
 
 #include <limits>
@@ -68,15 +69,6 @@ class positioned_member : public typed_member<X, M, Write> {
   }
 };
 
-template <class X, class M, class Write>
-std::shared_ptr<const member<X>> plain(M m, Write write) {
-  return std::make_shared<plain_member<X, M, Write>>(std::move(m), std::move(write));
-}
-template <class X, class M, class Write>
-std::shared_ptr<const member<X>> positioned(M m, Write write) {
-  return std::make_shared<positioned_member<X, M, Write>>(std::move(m), std::move(write));
-}
-
 /// The smallest and largest value of a result's integer type, for the extremes of nothing.
 struct integer_limits {
   std::int64_t lowest, greatest;
@@ -87,8 +79,12 @@ struct integer_limits {
                                         : std::numeric_limits<std::int64_t>::max()) {}
 };
 
-template <class X>
-std::shared_ptr<const member<X>> make_member(const monoid_name& name, const target& t) {
+/// Calls f(m, write, is_positioned) with the monoid over X of that name, or, where it is positioned, over indexed<X>;
+/// write(row, answer) puts an answer down.
+template <class X, class F>
+void with_monoid(const monoid_name& name, const target& t, const F& f) {
+  const auto plain = [&f](const auto& m, const auto& write) { f(m, write, std::false_type{}); };
+  const auto positioned = [&f](const auto& m, const auto& write) { f(m, write, std::true_type{}); };
   using real = std::conditional_t<std::is_same_v<X, float>, float, double>;
   const result& out = *t.values;
   const auto value = [&out](index row, const auto& answer) { put(out, row, answer); };
@@ -101,33 +97,33 @@ std::shared_ptr<const member<X>> make_member(const monoid_name& name, const targ
   };
   const auto position = [&out](index row, const indexed<X>& answer) { put(out, row, answer.position); };
 
-  if (name.name == "sum") return plain<X>(plus<X>{}, value);
-  if (name.name == "product") return plain<X>(multiplies<X>{}, value);
-  if (name.name == "min") return plain<X>(minimum<X>{}, bounded);
-  if (name.name == "max") return plain<X>(maximum<X>{}, bounded);
-  if (name.name == "argmin") return positioned<X>(argmin<X>{}, position);
-  if (name.name == "argmax") return positioned<X>(argmax<X>{}, position);
-  if (name.name == "count") return plain<X>(count{}, value);
-  if (name.name == "any") return plain<X>(any{}, value);
-  if (name.name == "all") return plain<X>(all{}, value);
-  if (name.name == "mean") return plain<X>(mean<real>{}, value);
-  if (name.name == "log_sum_exp") return plain<X>(log_sum_exp<real>{}, value);
+  if (name.name == "sum") return plain(plus<X>{}, value);
+  if (name.name == "product") return plain(multiplies<X>{}, value);
+  if (name.name == "min") return plain(minimum<X>{}, bounded);
+  if (name.name == "max") return plain(maximum<X>{}, bounded);
+  if (name.name == "argmin") return positioned(argmin<X>{}, position);
+  if (name.name == "argmax") return positioned(argmax<X>{}, position);
+  if (name.name == "count") return plain(count{}, value);
+  if (name.name == "any") return plain(any{}, value);
+  if (name.name == "all") return plain(all{}, value);
+  if (name.name == "mean") return plain(mean<real>{}, value);
+  if (name.name == "log_sum_exp") return plain(log_sum_exp<real>{}, value);
   if (name.name == "moments") {
-    return plain<X>(moments<real>{}, [&out](index row, const typename moments<real>::answer& a) {
+    return plain(moments<real>{}, [&out](index row, const typename moments<real>::answer& a) {
       put(out, 3 * row, a.count);
       put(out, 3 * row + 1, a.mean);
       put(out, 3 * row + 2, a.variance);
     });
   }
   if (name.name == "histogram") {
-    return plain<X>(histogram<real>(name.low, name.high, name.bins),
+    return plain(histogram<real>(name.low, name.high, name.bins),
                     [&out](index row, const std::vector<index>& counts) {
                       const auto bins = static_cast<index>(counts.size());
                       for (index i = 0; i < bins; ++i) put(out, bins * row + i, counts[static_cast<std::size_t>(i)]);
                     });
   }
   if (name.name == "top_k") {
-    return positioned<X>(top_k<X>(name.k), [&out, t](index row, const std::vector<indexed<X>>& largest) {
+    return positioned(top_k<X>(name.k), [&out, t](index row, const std::vector<indexed<X>>& largest) {
       const auto k = static_cast<index>(largest.size());
       index at = row / t.inner * k * t.inner + row % t.inner;
       for (const indexed<X>& place : largest) {
@@ -137,7 +133,17 @@ std::shared_ptr<const member<X>> make_member(const monoid_name& name, const targ
       }
     });
   }
-  return nullptr;
+}
+
+template <class X>
+std::shared_ptr<const member<X>> make_member(const monoid_name& name, const target& t) {
+  std::shared_ptr<const member<X>> made;
+  with_monoid<X>(name, t, [&]<class M, class Write, bool Positioned>(const M& m, const Write& write,
+                                                                     std::bool_constant<Positioned>) {
+    using kind = std::conditional_t<Positioned, positioned_member<X, M, Write>, plain_member<X, M, Write>>;
+    made = std::make_shared<const kind>(m, write);
+  });
+  return made;
 }
 
 }  // namespace regroup::tool

@@ -46,9 +46,9 @@ void declare(CLI::App& app, option_text& t) {
   app.require_subcommand(0, 1);
   app.set_help_flag("-h,--help", "Print this help and exit");
   app.set_version_flag("--version", "regroup " REGROUP_VERSION);
-  app.add_option("--threads", t.threads, "number of threads (default: all); no bit of a result depends on it")
+  app.add_option("--threads", t.threads, "number of threads (default: all, 1024 at most); no bit of a\nresult depends on it")
       ->type_name("N");
-  app.add_option("--device", t.device, "where to compute (default: cpu); cuda is an error here")->type_name("cpu|cuda");
+  app.add_option("--device", t.device, "where to compute (default: cpu), with the same bits")->type_name("cpu|cuda");
   app.add_flag("--json", t.json, "one JSON object on standard output instead of text");
   app.add_flag("--quiet", t.quiet, "no progress on standard error");
 

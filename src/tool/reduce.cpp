@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "commands.hpp"
-#include "members.hpp"
 #include "progress.hpp"
 #include "regroup/stream.hpp"
 #include "scored_rows.hpp"
 #include "several.hpp"
+#include "staging.hpp"
 #include "text.hpp"
 #include "typed.hpp"
 
@@ -124,16 +124,15 @@ extents top_k_shape(const plan& p, index k, bool keepdims, index& inner) {
   return shape;
 }
 
-/// Makes the results of every monoid but softmax_mean, and the members that fill them.
+/// Makes the results of every monoid but softmax_mean.
 class preparation {
  public:
   preparation(const reduce_command& c, const plan& p, results& outputs) : c_(c), p_(p), outputs_(outputs) {}
 
-  template <class X>
-  several<X> members() {
-    several<X> list;
+  std::vector<reduction> all() {
+    std::vector<reduction> list;
     for (const monoid_name& m : c_.with) {
-      if (m.name != "softmax_mean") list.add(make_member<X>(m, make_target(m)));
+      if (m.name != "softmax_mean") list.push_back({m, make_target(m)});
     }
     return list;
   }
@@ -172,14 +171,14 @@ class preparation {
 
 /// Rows of a view whose reduced axes are `axes`; the first is row `first` of the results.
 template <class X, class T>
-void fold_view(const parallel& ex, const view<const T>& x, const extents& axes, const several<X>& m, index first) {
+void fold_view(const workers& ex, const view<const T>& x, const extents& axes, const several<X>& m, index first) {
   reduce_axes(
       ex, x, axes, [&](index row, const auto& state) { m.answer(first + row, state); }, m);
 }
 
 /// A stream in C order whose reduced axes are trailing: `rows` runs of `length` elements. Memory: one block.
 template <class X, class T>
-void fold_stream(const parallel& ex, stream& in, const plan& p, const several<X>& m, progress& shown) {
+void fold_stream(const workers& ex, stream& in, const plan& p, const several<X>& m, progress& shown) {
   constexpr index block = 256 * tile_elements;
   std::vector<T> elements(static_cast<std::size_t>(std::min(block, std::max<index>(in.remaining(), 1))));
   const auto next = [&](index count) {
@@ -204,6 +203,28 @@ void fold_stream(const parallel& ex, stream& in, const plan& p, const several<X>
       left -= count;
     }
     m.answer(row, sum.value());
+  }
+}
+
+/// What elements of `type` are computed in on a GPU; boolean is their truth.
+element reduced_in(const std::string& monoid, element type) {
+  if (monoid == "any" || monoid == "all" || monoid == "count") return element::boolean;
+  if (is_integer(type) && (monoid == "mean" || monoid == "moments" || monoid == "log_sum_exp")) return element::float64;
+  return computed_in(type);
+}
+
+/// On a GPU, one pass for all monoids that are computed in one type.
+void fold_on(const gpu& device, const workers& ex, const input& x, const plan& p, const std::vector<reduction>& all) {
+  for (const element computed : {element::float32, element::float64, element::int64, element::boolean}) {
+    std::vector<reduction> some;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(some),
+                 [&](const reduction& r) { return reduced_in(r.monoid.name, x.type()) == computed; });
+    if (some.empty()) continue;
+    with_computed(computed, [&]<class X>(std::type_identity<X>) {
+      by_blocks(ex, joined<X>(bytes_of(x), p.axes, x.type()), p.rows, p.length, [&](X* rows, index first, index count) {
+        device.reduce({computed, rows, count, p.length}, first, some);
+      });
+    });
   }
 }
 
@@ -241,7 +262,8 @@ bool names(const reduce_command& c, const std::string& name) {
 }  // namespace
 
 int run(const reduce_command& c, const settings& s) {
-  const parallel ex = executor_of(s);
+  const workers ex(s);
+  const auto device = s.cuda ? open_gpu() : nullptr;
   std::optional<stream> arriving;
   std::optional<input> x;
   if (c.x == "-") {
@@ -252,16 +274,19 @@ int run(const reduce_command& c, const settings& s) {
   const std::string name = x ? x->name() : arriving->name();
   const plan p = make_plan(name, x ? x->about() : arriving->about(), c.axes, c.keepdims);
   results outputs;
-  std::vector<answer> answers;
   progress shown(s, "regroup reduce " + name, p.about.size());
   const bool streams = names(c, "softmax_mean") ? c.with.size() == 1 && streams_softmax_mean(p.about)
                                                 : p.trailing && !p.about.fortran_order;
-  if (arriving && !streams) x = arriving->spool();
+  if (arriving && (device || !streams)) x = arriving->spool();
 
+  preparation make(c, p, outputs);
+  const std::vector<reduction> all = make.all();
+  std::vector<answer> answers = std::move(make.answers);
+  if (device) fold_on(*device, ex, *x, p, all);
   with_types(p.about.type, [&]<class T, class X>(std::type_identity<T>, std::type_identity<X>) {
-    preparation make(c, p, outputs);
-    const several<X> m = make.template members<X>();
-    answers = std::move(make.answers);
+    if (device) return;
+    several<X> m;
+    for (const reduction& r : all) m.add(make_member<X>(r.monoid, r.to));
     if (m.empty()) return;
     if (x) {
       fold_view<X, T>(ex, view_of<T>(*x), p.axes, m, 0);

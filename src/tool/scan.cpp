@@ -1,118 +1,72 @@
 // SPDX-License-Identifier: Apache-2.0
 // regroup scan: prefixes along one axis. The input is a view of its map, or lies in the output already (a stream), and
 // the output is a view of its file; --reverse is the same scan through views whose stride along the axis is negative.
+// Numbers of 16 bits and int32 are read as float and int64 and rounded as they are put (numbers.hpp).
 #include "regroup/scan.hpp"
 
-#include <cstring>
 #include <iostream>
 #include <string>
 
 #include "arriving.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
-#include "regroup/monoids/affine.hpp"
-#include "regroup/monoids/arithmetic.hpp"
-#include "regroup/monoids/log_sum_exp.hpp"
+#include "scan_monoids.hpp"
+#include "staging.hpp"
 #include "text.hpp"
 #include "typed.hpp"
 
 namespace regroup::tool {
 namespace {
 
-/// Element and place of an affine scan: the row (a, b) as the file holds it.
-template <class T>
-struct row_pair {
-  using number = widened<T>;
-  T a, b;
-  row_pair() = default;
-  explicit row_pair(const affine_map<number>& map) : a(static_cast<T>(map.a)), b(static_cast<T>(map.b)) {}
-};
-
-template <class T>
-struct as_map {
-  affine_map<widened<T>> operator()(const row_pair<T>& row) const { return {widen(row.a), widen(row.b)}; }
-};
-
-struct scanner {
-  const scan_command& command;
-  const parallel& ex;
-  int axis;
-
-  template <class In, class Out, class M, class Projection = std::identity>
-  void operator()(const view<In>& x, const view<Out>& y, const M& m, const Projection& projection = {}) const {
-    const auto from = oriented(x);
-    const auto to = oriented(y);
-    if (command.exclusive) {
-      exclusive_scan_axis(ex, from, axis, to, m, projection);
-    } else {
-      inclusive_scan_axis(ex, from, axis, to, m, projection);
-    }
-  }
-
- private:
-  template <class T>
-  view<T> oriented(const view<T>& v) const {
-    if (!command.reverse || v.extent(axis) == 0) return v;
-    extents strides = v.strides();
-    strides[axis] = -strides[axis];
-    return {v.data() + (v.extent(axis) - 1) * v.stride(axis), v.extents(), strides};
-  }
-};
-
-/// sum, product, min, max, log_sum_exp.
-void scan_numbers(const scanner& scan, const std::string& name, const input& x, const result& y) {
-  with_number(x.type(), [&]<class T>(std::type_identity<T>) {
-    using number = widened<T>;
-    const view<const T> from = view_of<T>(x);
-    const view<T> to = view_of<T>(y);
-    if (name == "sum") scan(from, to, plus<number>{});
-    if (name == "product") scan(from, to, multiplies<number>{});
-    if (name == "min") scan(from, to, minimum<number>{});
-    if (name == "max") scan(from, to, maximum<number>{});
-    if (name == "log_sum_exp") {
-      using real = std::conditional_t<std::is_same_v<number, float>, float, double>;
-      scan(from, view_of<real>(y), log_sum_exp<real>{});
-    }
-  });
+/// The axis that is scanned, last; from its end where the scan is reversed.
+template <class Byte>
+view<Byte> oriented(const view<Byte>& whole, const scan_command& c, int axis) {
+  const view<Byte> v = with_last(whole, axis);
+  const int last = v.rank() - 1;
+  if (!c.reverse || v.extent(last) == 0) return v;
+  extents strides = v.strides();
+  strides[last] = -strides[last];
+  return {v.data() + (v.extent(last) - 1) * v.stride(last), v.extents(), strides};
 }
 
-/// any, all: the truth of every element, scanned in place.
-void scan_truth(const scanner& scan, bool any_of_them, const input& x, const result& y) {
-  auto* const truth = y.as<std::uint8_t>();
-  with_any(x.type(), [&]<class T>(std::type_identity<T>) {
-    const view<const T> from = view_of<T>(x);
-    for (index i = 0; i < x.size(); ++i) {
-      truth[i] = static_cast<bool>(from.data()[offset_of(i, from.extents(), from.strides())]) ? 1 : 0;
-    }
-  });
-  const view<std::uint8_t> to = view_of<std::uint8_t>(y);
-  if (any_of_them) {
-    scan(to, to, any{});
+/// The elements of a scan of any array: affine's are the pairs along the last axis.
+template <class E, class Byte>
+number_rows<E, Byte> elements(const view<Byte>& whole, element type, const scan_command& c, int axis) {
+  if constexpr (numbers<E, Byte>::is_pair) {
+    const int last = whole.rank() - 1;
+    const view<Byte> firsts(whole.data(), without(whole.extents(), last), without(whole.strides(), last));
+    return {oriented(firsts, c, axis), type, whole.stride(last)};
   } else {
-    scan(to, to, all{});
+    return {oriented(whole, c, axis), type};
   }
 }
 
-/// count: no element matters, so one stands for all of them.
-void scan_count(const scanner& scan, const result& y) {
-  const std::uint8_t anything = 0;
+/// A one that stands for every element, of which a count looks at none.
+view<const std::byte> as_many_ones(const result& y) {
+  static const std::int64_t one = 1;
   extents still = y.shape();
-  for (int a = 0; a < still.size(); ++a) still[a] = 0;
-  scan(view<const std::uint8_t>(&anything, y.shape(), still), view_of<std::int64_t>(y), count{});
+  for (index& stride : still) stride = 0;
+  return {reinterpret_cast<const std::byte*>(&one), y.shape(), still};
 }
 
-/// affine: the pairs along the last axis, side by side in the output, scanned in place.
-void scan_affine(const scanner& scan, const input& x, const result& y) {
-  with_number(x.type(), [&]<class T>(std::type_identity<T>) {
-    const view<const T> from = view_of<T>(x);
-    T* const copy = y.as<T>();
-    if (x.about().fortran_order) {
-      for (index i = 0; i < x.size(); ++i) copy[i] = from.data()[offset_of(i, from.extents(), from.strides())];
-    } else if (from.data() != copy) {
-      std::copy_n(from.data(), x.size(), copy);
+/// On `device`, or, where that is null, on the CPU.
+void scan(const gpu* device, const workers& ex, const scan_command& c, int axis, const input& x, const result& y) {
+  const bool counts = c.with == "count";
+  const element type = counts ? element::int64 : x.type();
+  const element computed = scanned_in(c.with, type);
+  with_scanned(c.with, computed, [&]<class E>(std::type_identity<E>) {
+    const auto from = elements<E>(counts ? as_many_ones(y) : bytes_of(x), type, c, axis);
+    const auto to = elements<E>(bytes_of(y), y.type(), c, axis);
+    if (device != nullptr) {
+      return by_blocks(ex, from, from.size(), from.length(), [&](E* some, index first, index count) {
+        device->scan({computed, some, count, from.length()}, c.with, y.type(), c.exclusive);
+        put(ex, some, to, first * from.length(), count * from.length());
+      });
     }
-    const view<row_pair<T>> pairs(reinterpret_cast<row_pair<T>*>(copy), without(x.shape(), x.shape().size() - 1));
-    scan(pairs, pairs, affine<widened<T>>{}, as_map<T>{});
+    with_scan_monoid<E>(c.with, y.type(), [&](const auto& m) {
+      const auto answer = [&m](const auto& state) { return static_cast<E>(regroup::lower(m, state)); };
+      ex.scan(from, to, m, c.exclusive ? scan_kind::exclusive : scan_kind::inclusive, answer);
+    });
   });
 }
 
@@ -146,24 +100,15 @@ element scanned_type(const scan_command& c, const arriving& x) {
 }  // namespace
 
 int run(const scan_command& c, const settings& s) {
-  const parallel ex = executor_of(s);
+  const workers ex(s);
+  const auto device = s.cuda ? open_gpu() : nullptr;
   arriving from(c.x);
-  const scanner scan{c, ex, scanned_axis(c, from)};
+  const int axis = scanned_axis(c, from);
   results outputs;
   const result& y = outputs.add(c.output, scanned_type(c, from), from.shape());
   const progress shown(s, "regroup scan " + from.name());
   const input x = from.whole(y);
-  if (y.size() == 0) {
-    // nothing to do, however many rows of nothing there are
-  } else if (c.with == "any" || c.with == "all") {
-    scan_truth(scan, c.with == "any", x, y);
-  } else if (c.with == "count") {
-    scan_count(scan, y);
-  } else if (c.with == "affine") {
-    scan_affine(scan, x, y);
-  } else {
-    scan_numbers(scan, c.with, x, y);
-  }
+  if (y.size() > 0) scan(device.get(), ex, c, axis, x, y);  // however many rows of nothing there are
   outputs.commit();
   if (s.json) std::cout << "{\"output\": " << json_file(y) << "}\n";
   return 0;

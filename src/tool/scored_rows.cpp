@@ -80,7 +80,7 @@ extents softmax_mean_shape(const std::string& name, const description& about,
 namespace {
 
 /// The first array's mean is row `first` of y.
-void fold(const parallel& ex, const input& x, const result& y, index first) {
+void fold(const workers& ex, const input& x, const result& y, index first) {
   with_float(x.type(), [&]<class T>(std::type_identity<T>) {
     using real = widened<T>;
     scored_batch<T> batch{view_of<T>(x), {}, {}};
@@ -106,14 +106,14 @@ index rows_of(const description& about) { return about.shape[about.shape.size() 
 
 }  // namespace
 
-void reduce_softmax_mean(const parallel& ex, const input& x, const result& y) { fold(ex, x, y, 0); }
+void reduce_softmax_mean(const workers& ex, const input& x, const result& y) { fold(ex, x, y, 0); }
 
 bool streams_softmax_mean(const description& about) {
   if (about.fortran_order) return false;
   return about.shape.size() < 2 || columns_of(about) <= widest || rows_of(about) <= block / columns_of(about);
 }
 
-void reduce_softmax_mean(const parallel& ex, stream& x, const result& y, progress& shown) {
+void reduce_softmax_mean(const workers& ex, stream& x, const result& y, progress& shown) {
   const index columns = columns_of(x.about()), rows = rows_of(x.about());
   const index arrays = x.remaining() / std::max<index>(rows * columns, 1);
   with_float(x.about().type, [&]<class T>(std::type_identity<T>) {

@@ -8,7 +8,7 @@
 #include "input.hpp"
 #include "output.hpp"
 #include "progress.hpp"
-#include "regroup/host/par.hpp"
+#include "workers.hpp"
 
 namespace regroup::tool {
 
@@ -18,10 +18,10 @@ extents softmax_mean_shape(const std::string& name, const description& about,
                            const std::optional<std::vector<int>>& axes, bool keepdims);
 
 /// sum exp(score) values / sum exp(score), for each of the leading axes.
-void reduce_softmax_mean(const parallel& ex, const input& x, const result& y);
+void reduce_softmax_mean(const workers& ex, const input& x, const result& y);
 
 /// The same of a stream of which `streams_softmax_mean` is true, in memory of a block.
-void reduce_softmax_mean(const parallel& ex, stream& x, const result& y, progress& shown);
+void reduce_softmax_mean(const workers& ex, stream& x, const result& y, progress& shown);
 bool streams_softmax_mean(const description& about);
 
 }  // namespace regroup::tool

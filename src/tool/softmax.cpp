@@ -8,6 +8,7 @@
 #include "arriving.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
+#include "staging.hpp"
 #include "text.hpp"
 #include "typed.hpp"
 
@@ -16,10 +17,26 @@ namespace {
 
 constexpr index block = 256 * tile_elements;
 
+/// 16-bit floats go as float.
+void compute_on(const gpu& device, const workers& ex, const softmax_command& c, int axis, const input& x,
+                const result& y, const result* lse) {
+  const element computed = computed_in(x.type());
+  with_computed(computed, [&]<class X>(std::type_identity<X>) {
+    const auto from = joined<X>(bytes_of(x), {axis}, x.type());
+    const auto to = joined<X>(bytes_of(y), {axis}, y.type());
+    const index length = x.shape()[axis], rows = lse != nullptr ? lse->size() : y.size() / length;
+    by_blocks(ex, from, rows, length, [&](X* some, index first, index count) {
+      device.softmax({computed, some, count, length}, lse != nullptr ? lse->as<X>() + first : nullptr, c.log, c.scale);
+      put(ex, some, to, first * length, count * length);
+    });
+  });
+}
+
 }  // namespace
 
 int run(const softmax_command& c, const settings& s) {
-  const parallel ex = executor_of(s);
+  const workers ex(s);
+  const auto device = s.cuda ? open_gpu() : nullptr;
   arriving x(c.x);
   if (!is_float(x.type())) {
     throw_argument(x.name() + ": softmax does not take " + name_of(x.type()) +
@@ -32,7 +49,7 @@ int run(const softmax_command& c, const settings& s) {
   result& y = outputs.add(c.output, x.type(), x.shape());
   const result* lse = nullptr;
   if (!c.lse.empty()) lse = &outputs.add(c.lse, logsumexp_type(x.type()), without(x.shape(), axis));
-  const bool by_rows = x.is_stream() && axis == x.shape().size() - 1 && y.size() > 0;
+  const bool by_rows = x.is_stream() && axis == x.shape().size() - 1 && y.size() > 0 && !device;
   progress shown(s, "regroup softmax " + x.name(), by_rows ? y.size() : 0);
 
   const auto compute = [&]<class T>(std::type_identity<T>) {
@@ -63,7 +80,12 @@ int run(const softmax_command& c, const settings& s) {
       shown.advance(some.size());
     }
   };
-  if (y.size() > 0 || lse != nullptr) with_float(x.type(), compute);  // however many rows of nothing there are
+  const bool does_something = y.size() > 0 || lse != nullptr;  // however many rows of nothing there are
+  if (does_something && device) {
+    compute_on(*device, ex, c, axis, x.whole(y), y, lse);
+  } else if (does_something) {
+    with_float(x.type(), compute);
+  }
   outputs.commit();
   if (s.json) {
     std::cout << "{\"output\": " << json_file(y);

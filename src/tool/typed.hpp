@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From arrays whose type is known at run time to the library's views: the one place where an element type becomes a C++
-// type, and where axes are checked against a shape.
+// From arrays whose type is known at run time to the library's views, and axes checked against a shape.
 #pragma once
 
 #include <algorithm>
@@ -12,42 +11,13 @@
 
 #include "command_line.hpp"
 #include "input.hpp"
+#include "numbers.hpp"
 #include "output.hpp"
 #include "regroup/error.hpp"
-#include "regroup/host/par.hpp"
 #include "regroup/view.hpp"
+#include "workers.hpp"
 
 namespace regroup::tool {
-
-/// Calls f(std::type_identity<T>{}) with the C++ type of a floating element type.
-template <class F>
-decltype(auto) with_float(element type, const F& f) {
-  switch (type) {
-    case element::float16:
-      return f(std::type_identity<regroup::float16>{});
-    case element::bfloat16:
-      return f(std::type_identity<regroup::bfloat16>{});
-    case element::float64:
-      return f(std::type_identity<double>{});
-    default:
-      return f(std::type_identity<float>{});
-  }
-}
-
-/// The same for any number: floats, int32 and int64.
-template <class F>
-decltype(auto) with_number(element type, const F& f) {
-  if (type == element::int32) return f(std::type_identity<std::int32_t>{});
-  if (type == element::int64) return f(std::type_identity<std::int64_t>{});
-  return with_float(type, f);
-}
-
-/// The same for any element type.
-template <class F>
-decltype(auto) with_any(element type, const F& f) {
-  if (type == element::boolean) return f(std::type_identity<boolean>{});
-  return with_number(type, f);
-}
 
 template <class T>
 view<const T> view_of(const input& x) {
@@ -56,6 +26,19 @@ view<const T> view_of(const input& x) {
 template <class T>
 view<T> view_of(const result& y) {
   return {y.as<T>(), y.shape()};
+}
+
+/// The array in bytes: extents count elements and strides bytes.
+template <class Byte>
+view<Byte> bytes_of(Byte* data, element type, const extents& shape, extents strides) {
+  for (index& stride : strides) stride *= static_cast<index>(size_of(type));
+  return {data, shape, strides};
+}
+inline view<const std::byte> bytes_of(const input& x) {
+  return bytes_of(static_cast<const std::byte*>(x.data()), x.type(), x.shape(), x.about().strides());
+}
+inline view<std::byte> bytes_of(const result& y) {
+  return bytes_of(y.as<std::byte>(), y.type(), y.shape(), row_major(y.shape()));
 }
 
 /// float32, or float64 for float64: the type of every logsumexp of floats.
@@ -101,12 +84,6 @@ view<T> with_last(const view<T>& v, int axis) {
   }
   order.push_back(axis);
   return v.permuted(order);
-}
-
-/// All cores, or the number of threads asked for.
-inline parallel executor_of(const settings& s) {
-  constexpr int most_threads = 1024;  // more would only wait; bits do not depend on it
-  return s.threads > 0 ? par.with_threads(std::min(s.threads, most_threads)) : par;
 }
 
 }  // namespace regroup::tool

@@ -70,7 +70,7 @@ class threads {
   /// out[row][i] = answer(state) of the first i + 1 elements of every source of a batch, or of the first i: exclusive.
   template <batch Batch, batch Out, class M, class Answer>
   void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
-    using place = element_of<std::remove_cvref_t<decltype(out[0])>>;
+    using place = place_of<std::remove_cvref_t<decltype(out[0])>>;
     using scanner = tile_scanner<M, element_of<std::remove_cvref_t<decltype(b[0])>>, place, Answer>;
     index elements = 0;
     for (index row = 0; row < b.size(); ++row) elements += b[row].size();

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// The monoids that `scan` knows by name, and the elements that each is given.
+#pragma once
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+#include "numbers.hpp"
+#include "regroup/monoids/affine.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+
+namespace regroup::tool {
+
+/// The extremes of integers, which of nothing are the limits of the result's own type.
+template <class M>
+struct extreme_in : M {
+  std::int64_t lowest, greatest;
+  explicit extreme_in(element type)
+      : lowest(type == element::int32 ? std::numeric_limits<std::int32_t>::min()
+                                      : std::numeric_limits<std::int64_t>::min()),
+        greatest(type == element::int32 ? std::numeric_limits<std::int32_t>::max()
+                                        : std::numeric_limits<std::int64_t>::max()) {}
+  constexpr std::int64_t lower(std::int64_t s) const { return s < lowest ? lowest : greatest < s ? greatest : s; }
+};
+
+/// What elements of a type are computed in by a scan: float32, float64, int64; boolean, a byte of truth.
+inline element scanned_in(const std::string& name, element type) {
+  if (name == "any" || name == "all") return element::boolean;
+  if (name == "log_sum_exp" && !is_float(type)) return element::float64;
+  return computed_in(type);
+}
+
+/// Calls f(std::type_identity<E>{}) with the elements of a scan in `computed`: numbers, or affine's pairs.
+template <class F>
+void with_scanned(const std::string& name, element computed, const F& f) {
+  with_computed(computed, [&]<class X>(std::type_identity<X> number) {
+    if constexpr (!std::is_same_v<X, std::uint8_t>) {
+      if (name == "affine") return f(std::type_identity<affine_map<X>>{});
+    }
+    f(number);
+  });
+}
+
+/// Calls f(m) with the monoid over E. The numbers of the result are of type `result`. A count is a sum of ones.
+template <class E, class F>
+void with_scan_monoid(const std::string& name, element result, const F& f) {
+  using X = typename number_of<E>::type;
+  if constexpr (!std::is_same_v<E, X>) {
+    f(affine<X>{});
+  } else if constexpr (std::is_same_v<E, std::uint8_t>) {
+    if (name == "any") return f(any{});
+    f(all{});
+  } else {
+    if (name == "sum" || name == "count") f(plus<E>{});
+    if (name == "product") f(multiplies<E>{});
+    if constexpr (std::is_integral_v<E>) {
+      if (name == "min") f(extreme_in<minimum<E>>(result));
+      if (name == "max") f(extreme_in<maximum<E>>(result));
+    } else {
+      if (name == "min") f(minimum<E>{});
+      if (name == "max") f(maximum<E>{});
+      if (name == "log_sum_exp") f(log_sum_exp<E>{});
+    }
+  }
+}
+
+}  // namespace regroup::tool

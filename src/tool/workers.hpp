@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// `par` behind one function, so that oneTBB's loops are compiled once and not for every verb of every type. What is called
+// through it is a chunk of tiles or rows.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "command_line.hpp"
+#include "regroup/host/threads.hpp"
+
+namespace regroup {
+class parallel;
+}
+
+namespace regroup::tool {
+
+inline constexpr int most_threads = 1024;  // of --threads; more would only wait, and no bit depends on it
+
+/// The executor of every command: all cores, or the threads asked for.
+class workers : public host::threads<workers> {
+ public:
+  explicit workers(const settings& s);
+  [[nodiscard]] int concurrency() const;
+  void bulk(index n, const std::function<void(index)>& f) const;
+
+ private:
+  std::shared_ptr<const parallel> threads_;
+};
+
+}  // namespace regroup::tool
