@@ -66,14 +66,19 @@ template <class T>
 struct mma_pair {
   T of[2];
 };
-/// The nearest tf32, in the bits of a float: infinite for the largest floats, NaN for a NaN.
-constexpr float nearest_tf32(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  return x - x == 0 ? std::bit_cast<float>((bits + 0x0fffu + (bits >> 13 & 1u)) & ~0x1fffu) : x + x;
-}
+/// A float as the nearest tf32, and what is left without its last 13 bits: together they leave out 2^-23 of it at
+/// most. Of a number that does not fit, being NaN, infinite or too near the largest, the rest is not finite.
+struct tf32_parts {
+  float nearest, rest;
+  explicit constexpr tf32_parts(float x) : nearest(cut(x, 0x1000u)), rest(cut(x - nearest, 0)) {}
 
-/// A pair as products take it: 16 bits side by side in a word; of each float the nearest tf32, and of each what is left,
-/// as a tf32 again. Both leave out 2^-23 of the float at most.
+ private:
+  static constexpr float cut(float x, std::uint32_t more) {
+    return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + more) & ~0x1fffu);
+  }
+};
+
+/// A pair as products take it: 16 bits side by side in a word; of each float the nearest tf32, and of each the rest.
 template <class T>
 struct mma_factor {
   std::uint32_t words[1];
@@ -88,21 +93,21 @@ constexpr mma_factor<T> factor_of(const mma_pair<T>& x) {
     return {{static_cast<std::uint32_t>(x.of[0].bits) | static_cast<std::uint32_t>(x.of[1].bits) << 16}};
   } else {
     const auto word = [](float part) { return std::bit_cast<std::uint32_t>(part); };
-    const auto rest = [](float y) { return y - y == 0 ? nearest_tf32(y - nearest_tf32(y)) : 0.0f; };
-    return {{word(nearest_tf32(x.of[0])), word(nearest_tf32(x.of[1])), word(rest(x.of[0])), word(rest(x.of[1]))}};
+    const tf32_parts one(x.of[0]), other(x.of[1]);
+    return {{word(one.nearest), word(other.nearest), word(one.rest), word(other.rest)}};
   }
 }
-/// Whether factor_of holds x: a float too near the largest does not fit.
+/// Whether a factor holds x.
 template <class T>
 constexpr bool has_factor(T x) {
-  float held = x;
-  if constexpr (mma_depth<T> == 8) held = nearest_tf32(x);
-  return held - held == 0;
+  float last = x;
+  if constexpr (mma_depth<T> == 8) last = tf32_parts(x).rest;
+  return last - last == 0;
 }
 
 /// sums + left right for 8 columns of depth at a time, of which 16 bits take two eights at once. Floats are three products
-/// (of what is left with what is left there is none: 2^-22 of a product at most); an infinite one, or one that does not
-/// fit, makes NaN. The columns are handed over in another order, left and right alike, which changes no sum.
+/// (the rests have none with each other: 2^-22 of a product at most); one that does not fit makes NaN. The columns are
+/// handed over in another order, left and right alike, which changes no sum.
 template <class T>
 inline constexpr int mma_eights = mma_depth<T> / 8;
 template <class T>
