@@ -63,7 +63,7 @@ constexpr T mma_element(const std::uint32_t* words, int i) {
 
 /// Two neighbours of a row: columns 2 t and 2 t + 1 of eight, which lane t of a row's four has.
 template <class T>
-struct mma_pair {
+struct alignas(2 * sizeof(T)) mma_pair {
   T of[2];
 };
 /// A float as the nearest tf32, and what is left without its last 13 bits: together they leave out 2^-23 of it at
