@@ -183,7 +183,7 @@ struct with_key_lanes {
       if (top > before) {
         t.factor[q] = decay(Pack::all(before - top)).x[0];
         t.m[q] = top;
-        t.l[q] = math::fma(t.l[q], t.factor[q], -Real{});
+        t.l[q] = math::product(t.l[q], t.factor[q]);
       }
       const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
         for (index j = 0; j < padded; j += w) {

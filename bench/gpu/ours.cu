@@ -150,6 +150,8 @@ constexpr entry entries[] = {
     {"attention/full/bf16", attended<bfloat16>},
     {"attention/causal/bf16", attended<bfloat16, regroup::causal>},
     {"decode/full/bf16", attended<bfloat16>},
+    {"attention/full/fp32 fast", attended_fast<float>},
+    {"attention/causal/fp32 fast", attended_fast<float, regroup::causal>},
     {"attention/full/bf16 fast", attended_fast<bfloat16>},
     {"attention/causal/bf16 fast", attended_fast<bfloat16, regroup::causal>},
     {"decode/full/bf16 fast", attended_fast<bfloat16>},

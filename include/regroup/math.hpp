@@ -50,6 +50,22 @@ constexpr Real fma(Real a, Real b, Real c) {
   }
 }
 
+/// a b, rounded once, which no compiler joins to a sum that follows. (A device's takes an fma that adds -0 for a plain
+/// product, from sm_100 on.)
+template <std::floating_point Real>
+constexpr Real product(Real a, Real b) {
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) {
+    if constexpr (std::same_as<Real, float>) {
+      return __fmul_rn(a, b);
+    } else if constexpr (std::same_as<Real, double>) {
+      return __dmul_rn(a, b);
+    }
+  }
+#endif
+  return fma(a, b, Real{-0.0});
+}
+
 namespace detail {
 
 template <class Real>

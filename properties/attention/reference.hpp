@@ -1,113 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention of one query by definition, in long double, and what rounding may do to it: the bounds computed from the input.
+// The definition and its bounds (definition.hpp), for tests of the host's attention.
 #pragma once
 
-#include <algorithm>
-#include <limits>
-
 #include "cases.hpp"
+#include "definition.hpp"
 
 namespace cases {
-
-/// A key as the query sees it: the exact score, what its rounding may be, and its values.
-struct seen_key {
-  long double score;
-  long double magnitude;  // scale sum |q k|, and |score| for each later addition
-  std::vector<long double> values;
-};
-
-struct expected {
-  std::vector<long double> out, out_bound;
-  long double lse = 0, lse_bound = 0;
-};
 
 /// What the rounding of a weight costs.
 template <class T>
 double weight_u() {
-  return narrows() && std::same_as<T, regroup::bfloat16> ? 0x1p-8 : 0;
+  return narrows() && std::same_as<T, regroup::bfloat16> ? narrow_weight_u<T> : 0;
 }
-
-/// `accumulation_u` of the arithmetic, `output_u` of the output's type; `depth` adds combines (and rescales) to the
-/// chains of a leaf, for merges beyond the tree of leaves; `weight_u` as above.
-inline expected define(const std::vector<seen_key>& keys, index d, index dv, double accumulation_u, double output_u,
-                       double depth = 0, double weight_u = 0) {
-  const long double u = accumulation_u;
-  const double c = 1.5;  // math::exp_error
-  const auto n = keys.size();
-  expected e;
-  e.out.assign(static_cast<std::size_t>(dv), 0);
-  e.out_bound.assign(static_cast<std::size_t>(dv), 0);
-  if (n == 0) {
-    e.lse = -std::numeric_limits<long double>::infinity();
-    return e;
-  }
-  long double highest = keys[0].score;
-  for (const auto& key : keys) highest = std::max(highest, key.score);
-  const double levels = std::ceil(std::log2(static_cast<double>(n) / 1024 + 1)) + depth;
-  const double rescales = 16 + levels;
-  const double chain = static_cast<double>(std::min<std::size_t>(n, 1024)) + levels;
-  std::vector<long double> sum_bound(static_cast<std::size_t>(dv), 0);
-  long double s = 0;
-  long double s_error = 0;
-  for (const auto& key : keys) {
-    const long double w = std::exp(key.score - highest);
-    const long double score_error = static_cast<long double>(d + 3) * key.magnitude;
-    // score - m is rounded, and decay_slope is below 0.05
-    const long double bracket = 1.05L * (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error +
-                                static_cast<long double>(weight_u) / u;
-    s += w;
-    s_error += w * bracket * u;
-    for (std::size_t k = 0; k < key.values.size(); ++k) {
-      e.out[k] += w * key.values[k];
-      sum_bound[k] += w * std::abs(key.values[k]) * bracket * u;
-    }
-  }
-  const long double eta = static_cast<long double>(n) * (u > 1e-10L ? 1.2e-38L : 2.3e-308L);
-  const long double relative = s_error / s;
-  for (std::size_t k = 0; k < e.out.size(); ++k) {
-    e.out[k] /= s;
-    const long double size = std::abs(e.out[k]);
-    e.out_bound[k] = 1.01L * ((sum_bound[k] + eta) / s + size * (relative + u + output_u) + (output_u > u ? 6e-8L : 0));
-  }
-  e.lse = highest + std::log(s);
-  e.lse_bound = 1.01L * (relative + 2 * u * std::abs(std::log(s)) + u * (std::abs(e.lse) + std::abs(highest)));
-  return e;
-}
-
-/// The keys j for which see(j, score) says so; it may change the score.
-template <class T, class See>
-std::vector<seen_key> keys_of(const regroup::view<const T>& q, const regroup::view<const T>& k,
-                              const regroup::view<const T>& v, long double scale, const See& see) {
-  std::vector<seen_key> keys;
-  for (index j = 0; j < k.extent(0); ++j) {
-    seen_key key{0, 0, {}};
-    for (index c = 0; c < q.extent(0); ++c) {
-      const long double product = static_cast<long double>(regroup::widen(q(c))) * regroup::widen(k(j, c)) * scale;
-      key.score += product;
-      key.magnitude += std::abs(product);
-    }
-    if (!see(j, key)) continue;
-    for (index c = 0; c < v.extent(1); ++c) key.values.push_back(regroup::widen(v(j, c)));
-    keys.push_back(std::move(key));
-  }
-  return keys;
-}
-
-/// The worst of |got - expected| / bound; at most 1 where the bound holds.
-struct worst_ratio {
-  double ratio = 0;
-  void add(long double got, long double wanted, long double bound) {
-    if (std::isinf(wanted) || got != got) {
-      if (got != wanted) ratio = std::numeric_limits<double>::infinity();
-      return;
-    }
-    const long double error = std::abs(got - wanted);
-    if (error > 0) ratio = std::max(ratio, static_cast<double>(error / bound));
-  }
-  void add(const expected& e, const auto* out, long double lse) {
-    for (std::size_t k = 0; k < e.out.size(); ++k) add(regroup::widen(out[k]), e.out[k], e.out_bound[k]);
-    add(lse, e.lse, e.lse_bound);
-  }
-};
 
 }  // namespace cases

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on tensor cores, emulated by the documented layouts: values within the bound of attention by definition; the
-// same bits alone, in a batch, in prefill and decode, with any grid, plan and pages; special values; each operation broken
-// in turn. (An emulated product rounds once, a real one as it likes: bits are not those of a device.)
+// Attention on tensor cores, emulated by the documented layouts, of every type: values within the bound of attention by
+// definition; the same bits alone, in a batch, in prefill and decode, with any grid, plan and pages; special values; each
+// operation broken in turn. (An emulated product rounds once, a real one as it likes: bits are not those of a device.)
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -23,6 +23,7 @@ using emulated::on_device;
 using emulated::schedule;
 using regroup::bfloat16;
 using regroup::causal;
+using regroup::float16;
 using regroup::index;
 using regroup::view;
 namespace cuda = regroup::cuda;
@@ -30,32 +31,40 @@ namespace cuda = regroup::cuda;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
+template <class T>
 struct problem {
-  tensor<bfloat16> q, k, v;
+  tensor<T> q, k, v;
   problem(index heads, index key_heads, index queries, index keys, index d, index dv)
-      : q(cases::normal<bfloat16>({1, heads, queries, d}, 1)),
-        k(cases::normal<bfloat16>({1, key_heads, keys, d}, 2)),
-        v(cases::normal<bfloat16>({1, key_heads, keys, dv}, 3)) {}
+      : q(cases::normal<T>({1, heads, queries, d}, 1)),
+        k(cases::normal<T>({1, key_heads, keys, d}, 2)),
+        v(cases::normal<T>({1, key_heads, keys, dv}, 3)) {}
 };
-template <class Mask = regroup::no_mask>
-auto attend(machine on, const view<const bfloat16>& q, const view<const bfloat16>& k, const view<const bfloat16>& v,
-            const Mask& mask = {}, index blocks = 1 << 20) {
-  return emulated::attend<bfloat16, float, Mask, cuda::tensor_arithmetic>(
+template <class T, class Mask = regroup::no_mask>
+auto attend(machine on, const view<const T>& q, const view<const T>& k, const view<const T>& v, const Mask& mask = {},
+            index blocks = 1 << 20) {
+  return emulated::attend<T, float, Mask, cuda::tensor_arithmetic>(
       on, q, cuda::dense(on_device(k), on_device(v)), cuda::attention_options<Mask>{.mask = mask}, 1, blocks);
 }
-template <class Mask = regroup::no_mask>
-auto attend(const problem& p, const Mask& mask = {}, machine on = machine(schedule::random, 5), index blocks = 1 << 20) {
-  return attend(on, p.q.view(), p.k.view(), p.v.view(), mask, blocks);
+template <class T, class Mask = regroup::no_mask>
+auto attend(const problem<T>& p, const Mask& mask = {}, machine on = machine(schedule::random, 5),
+            index blocks = 1 << 20) {
+  return attend<T>(on, p.q.view(), p.k.view(), p.v.view(), mask, blocks);
 }
 
-TEST(attention_mma, within_the_bound) {
+template <class T>
+struct attention_mma : testing::Test {};
+using types = testing::Types<float, float16, bfloat16>;
+TYPED_TEST_SUITE(attention_mma, types);
+
+TYPED_TEST(attention_mma, within_the_bound) {
+  using T = TypeParam;
   struct extents {
     index heads, key_heads, queries, keys, d, dv;
   };
   cases::worst_ratio worst;
   for (const extents& e :
        {extents{1, 1, 1, 1, 1, 1}, {2, 1, 40, 130, 33, 20}, {1, 1, 5, 1100, 64, 65}, {1, 1, 3, 70, 130, 128}}) {
-    const problem p(e.heads, e.key_heads, e.queries, e.keys, e.d, e.dv);
+    const problem<T> p(e.heads, e.key_heads, e.queries, e.keys, e.d, e.dv);
     const auto got = attend(p, causal{});
     for (index h = 0; h < e.heads; ++h) {
       for (index i = 0; i < e.queries; ++i) {
@@ -64,7 +73,7 @@ TEST(attention_mma, within_the_bound) {
         const auto scale = static_cast<long double>(1 / std::sqrt(static_cast<float>(e.d)));
         const auto expected =
             cases::define(cases::keys_of(p.q.view()[0][h][i], p.k.view()[0][kh], p.v.view()[0][kh], scale, see), e.d, e.dv,
-                          0x1p-24, 0x1p-24, 0, 0x1p-8);
+                          0x1p-24, 0x1p-24, 0, cases::narrow_weight_u<T>, cases::of_tensor_cores<T>(true));
         const index row = h * e.queries + i;
         worst.add(expected, got.out.values.data() + row * e.dv, got.lse.values[static_cast<std::size_t>(row)]);
       }
@@ -72,33 +81,37 @@ TEST(attention_mma, within_the_bound) {
   }
   EXPECT_GT(worst.ratio, 0);
   EXPECT_LE(worst.ratio, 1);
+  this->RecordProperty("worst_part_of_the_bound", std::to_string(worst.ratio));
 }
 
-TEST(attention_mma, no_batch_grid_or_schedule_changes_a_bit) {
-  const problem p(4, 2, 35, 1100, 16, 9);
+TYPED_TEST(attention_mma, no_batch_grid_or_schedule_changes_a_bit) {
+  using T = TypeParam;
+  constexpr index heads = std::same_as<T, bfloat16> ? 4 : 2;  // for time
+  const problem<T> p(heads, heads / 2, 35, 1100, 16, 9);
   const auto all = attend(p, causal{});
   for (auto [name, on] : emulated::machines()) EXPECT_TRUE(same_bits(attend(p, causal{}, on, 3), all)) << name;
   if (order::small()) return;
-  for (const index h : {0, 3}) {
-    const auto head = [&](const tensor<bfloat16>& x, index of) { return x.view()[0][of]; };
-    const auto alone = attend(machine(), head(p.q, h), head(p.k, h / 2), head(p.v, h / 2), causal{});
+  for (const index h : {index{0}, heads - 1}) {
+    const auto head = [&](const tensor<T>& x, index of) { return x.view()[0][of]; };
+    const auto alone = attend<T>(machine(), head(p.q, h), head(p.k, h / 2), head(p.v, h / 2), causal{});
     EXPECT_TRUE(cases::same_bits<float>(alone.out.view(), all.out.view()[0][h]));
     for (const index i : {0, 13, 34}) {  // decode: the keys up to the query's own
       const index known = 1100 - 34 + i;
-      const auto one = attend(machine(), slice(head(p.q, h), 0, i, i + 1), slice(head(p.k, h / 2), 0, 0, known),
-                              slice(head(p.v, h / 2), 0, 0, known), causal{});
+      const auto one = attend<T>(machine(), slice(head(p.q, h), 0, i, i + 1), slice(head(p.k, h / 2), 0, 0, known),
+                                 slice(head(p.v, h / 2), 0, 0, known), causal{});
       EXPECT_TRUE(cases::same_bits<float>(one.out.view(), slice(all.out.view()[0][h], 0, i, i + 1))) << i;
       EXPECT_TRUE(cases::same_bits<float>(one.lse.view(), slice(all.lse.view()[0][h], 0, i, i + 1))) << i;
     }
   }
 }
 
-TEST(attention_mma, pages) {
-  const problem p(2, 2, 5, 210, 6, 70);
+TYPED_TEST(attention_mma, pages) {
+  using T = TypeParam;
+  const problem<T> p(2, 2, 5, 210, 6, 70);
   std::vector<int> table(30);
   std::iota(table.begin(), table.end(), 0);
   std::shuffle(table.begin(), table.end(), std::mt19937(3));
-  tensor<bfloat16> k({30, 2, 7, 6}), v({30, 2, 7, 70});
+  tensor<T> k({30, 2, 7, 6}), v({30, 2, 7, 70});
   for (index j = 0; j < 210; ++j) {
     const index page = table[static_cast<std::size_t>(j / 7)];
     for (index h = 0; h < 2; ++h) {
@@ -108,7 +121,7 @@ TEST(attention_mma, pages) {
   }
   machine on;
   const cuda::device_view<const int> pages_of(table.data(), {1, 30});
-  const auto got = emulated::attend<bfloat16, float, regroup::no_mask, cuda::tensor_arithmetic>(
+  const auto got = emulated::attend<T, float, regroup::no_mask, cuda::tensor_arithmetic>(
       on, p.q.view(), cuda::paged(on_device(k), on_device(v), pages_of));
   EXPECT_TRUE(same_bits(got, attend(p)));
 }
@@ -119,15 +132,16 @@ struct every_third {
   }
 };
 
-TEST(attention_mma, a_hidden_key_is_the_identity_whatever_it_holds) {
-  const problem clean(1, 1, 6, 140, 8, 9);
+TYPED_TEST(attention_mma, a_hidden_key_is_the_identity_whatever_it_holds) {
+  using T = TypeParam;
+  const problem<T> clean(1, 1, 6, 140, 8, 9);
   const auto expected = attend(clean, every_third{});
   for (const float x : {not_a_number, infinity, -infinity, 3e38f}) {
     for (const bool keys_too : {false, true}) {
-      problem spoilt = clean;
+      problem<T> spoilt = clean;
       for (const index j : {3, 63, 66, 138}) {
-        for (index c = 0; c < 9; c += 4) spoilt.v.view()(0, 0, j, c) = bfloat16(x);
-        for (index c = 0; keys_too && c < 8; ++c) spoilt.k.view()(0, 0, j, c) = bfloat16(x);
+        for (index c = 0; c < 9; c += 4) spoilt.v.view()(0, 0, j, c) = T(x);
+        for (index c = 0; keys_too && c < 8; ++c) spoilt.k.view()(0, 0, j, c) = T(x);
       }
       const auto got = attend(spoilt, every_third{});
       for (const index i : {0, 3}) {  // to these queries all of them are hidden
@@ -144,33 +158,61 @@ TEST(attention_mma, a_hidden_key_is_the_identity_whatever_it_holds) {
   }
 }
 
-TEST(attention_mma, infinite_scores_and_no_visible_key) {
-  problem p(1, 1, 3, 70, 4, 5);
-  for (index c = 0; c < 4; ++c) p.q.view()(0, 0, 0, c) = bfloat16(1.0f);
-  for (index c = 0; c < 4; ++c) p.k.view()(0, 0, 7, c) = bfloat16(infinity);
+TYPED_TEST(attention_mma, infinite_scores_and_no_visible_key) {
+  using T = TypeParam;
+  problem<T> p(1, 1, 3, 70, 4, 5);
+  for (index c = 0; c < 4; ++c) p.q.view()(0, 0, 0, c) = T(1.0f);
+  for (index c = 0; c < 4; ++c) p.k.view()(0, 0, 7, c) = T(infinity);
   const auto got = attend(p);
   EXPECT_EQ(got.lse.view()(0, 0, 0), infinity);
   for (index c = 0; c < 5; ++c) EXPECT_TRUE(std::isnan(got.out.view()(0, 0, 0, c)));
+  for (index c = 0; c < 4; ++c) p.k.view()(0, 0, 7, c) = T(-infinity);  // as if it were hidden
+  const auto lower = attend(p);
+  const auto hidden = attend(p, [](float s, index, index, index, index key) { return key == 7 ? -infinity : s; });
+  EXPECT_TRUE(cases::same_bits<float>(lower.out.view()[0][0][0], hidden.out.view()[0][0][0]));
   const auto none = attend(p, [](float, index, index, index, index) { return float{regroup::hidden}; });
   for (const float x : none.out.values) EXPECT_EQ(cases::bits(x), cases::bits(0.0f));
   for (const float x : none.lse.values) EXPECT_EQ(x, -infinity);
 }
 
-std::function<bool(machine&)> attends(const problem& p) {
+TEST(attention_mma_of_float, numbers_that_do_not_fit_two_tf32) {
+  constexpr float most = std::numeric_limits<float>::max();
+  problem<float> p(1, 1, 3, 70, 4, 5);
+  for (float& x : p.q.values) x = 1e-38f;
+  for (index c = 0; c < 4; ++c) p.k.view()(0, 0, 65, c) = c % 2 == 0 ? most : -most;
+  p.k.view()(0, 0, 3, 1) = most;  // a score of 3.4
+  p.v.view()(0, 0, 64, 2) = -most;
+  const auto got = attend(p);
+  cases::worst_ratio worst;
+  for (index i = 0; i < 3; ++i) {
+    const auto e = cases::define(cases::keys_of<float>(p.q.view()[0][0][i], p.k.view()[0][0], p.v.view()[0][0], 0.5L,
+                                                       [](index, auto&) { return true; }),
+                                 4, 5, 0x1p-24, 0x1p-24, 0, 0, cases::of_tensor_cores<float>(true));
+    worst.add(e, got.out.values.data() + 5 * i, got.lse.view()(0, 0, i));
+  }
+  EXPECT_LE(worst.ratio, 1);
+}
+
+template <class T>
+std::function<bool(machine&)> attends(const problem<T>& p) {
   return [=, expected = attend(p)](machine& on) {
-    const auto got = emulated::attend<bfloat16, float, regroup::no_mask, cuda::tensor_arithmetic>(
+    const auto got = emulated::attend<T, float, regroup::no_mask, cuda::tensor_arithmetic>(
         on, p.q.view(), cuda::dense(on_device(p.k), on_device(p.v)));
     return static_cast<bool>(same_bits(got, expected));
   };
 }
 
-TEST(attention_mma, every_barrier) {  // two tiles, and two panels of columns of each matrix
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends({1, 1, 64, 66, 65, 66})), 1 + 2 * (1 + 2 * 2 + 3));
+TEST(attention_mma_faults, every_barrier) {  // two tiles, and two panels of columns of each matrix
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends<bfloat16>({1, 1, 64, 66, 65, 66})), 1 + 2 * (1 + 2 * 2 + 3));
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends<float>({1, 1, 64, 66, 33, 34})), 1 + 2 * (1 + 2 * 2 + 3));
 }
 
-TEST(attention_mma, every_product_and_shuffle) {  // of one tile that every product is needed for
+TEST(attention_mma_faults, every_product_and_shuffle) {  // of one tile that every product is needed for
   if (order::small()) GTEST_SKIP() << "a hundred kernels";
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends({1, 1, 64, 64, 16, 128})), 8 + 12 + 4 * 16);
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<bfloat16>({1, 1, 64, 64, 16, 128})), 8 + 12 + 4 * 16);
+  // of floats, three times as many, and half as deep: of O's those of eight keys
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<float>({1, 1, 64, 64, 8, 64}), 0, 24 + 12 + 24),
+            24 + 12 + 8 * 8 * 3);
 }
 
 }  // namespace

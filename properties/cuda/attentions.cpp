@@ -28,6 +28,8 @@ using regroup::cuda::tensor_arithmetic;
 template void attend<plain_arithmetic>(machine&, const any_work<float, float>&, const plan&, index);
 template void attend<plain_arithmetic>(machine&, const any_work<float16, float16>&, const plan&, index);
 template void attend<plain_arithmetic>(machine&, const any_work<bfloat16, float>&, const plan&, index);
+template void attend<tensor_arithmetic>(machine&, const any_work<float, float>&, const plan&, index);
+template void attend<tensor_arithmetic>(machine&, const any_work<float16, float>&, const plan&, index);
 template void attend<tensor_arithmetic>(machine&, const any_work<bfloat16, float>&, const plan&, index);
 template cases::answer<float> on_the_host(const view<const float>&, const regroup::attention_source<float>&,
                                           const options&);

@@ -3,7 +3,8 @@
 // lanes; and products by emulated warps are those of the matrices, in whichever order pairs are handed over.
 #include <gtest/gtest.h>
 
-#include <functional>
+#include <cmath>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -45,16 +46,16 @@ struct product {
     cuda::mma_sums s{{1, 2, 3, 4}};
     constexpr int eights = cuda::mma_eights<T>;
     for (int k = 0; k < 16; k += 8 * eights) {
-      cuda::mma_pairs<T> upper, lower, right;
+      cuda::mma_factors<T> upper, lower, right;
       for (int e = 0; e < eights; ++e) {
-        for (int i = 0; i < 2; ++i) {
-          const int at = k + 8 * e + column + i;
-          upper[e].of[i] = T(left_at(row, at));
-          lower[e].of[i] = T(left_at(row + 8, at));
-          right[e].of[i] = T(right_at(at, row));
-        }
+        const auto pair = [at = k + 8 * e + column](const auto& x) {
+          return cuda::factor_of(cuda::mma_pair<T>{{T(x(at)), T(x(at + 1))}});
+        };
+        upper[e] = pair([&](int at) { return left_at(row, at); });
+        lower[e] = pair([&](int at) { return left_at(row + 8, at); });
+        right[e] = pair([&](int at) { return right_at(at, row); });
       }
-      s = cuda::multiply_pairs<T>(b, upper, lower, right, s);
+      s = cuda::multiply<T>(b, upper, lower, right, s);
     }
     for (int i = 0; i < 4; ++i) {
       const place at = cuda::mma_place_sum(lane, i);
@@ -104,11 +105,19 @@ TEST(mma, multiplies_pairs) {
 
 TEST(mma, splits_a_float_in_two_tf32) {
   for (const float x : {1.0f, 0x1.fffffep+0f, -0x1.234568p-3f, 3.14159274f, 0x1.001p+0f}) {
-    const float large = cuda::nearest_tf32(x), small = cuda::nearest_tf32(x - large);
-    EXPECT_EQ(std::bit_cast<std::uint32_t>(large) & 0x1fffu, 0u);
+    const auto factor = cuda::factor_of(cuda::mma_pair<float>{{7, x}});
+    const float large = std::bit_cast<float>(factor.words[1]), rest = std::bit_cast<float>(factor.words[3]);
+    EXPECT_EQ((factor.words[1] | factor.words[3]) & 0x1fffu, 0u);
     EXPECT_LE(std::abs(x - large), std::abs(x) * 0x1p-11f);
-    EXPECT_LE(std::abs(x - large - small), std::abs(x) * 0x1p-22f);
+    EXPECT_LE(std::abs(x - large - rest), std::abs(x) * 0x1p-23f);
+    EXPECT_EQ(std::bit_cast<float>(factor.words[0]), 7);
+    EXPECT_EQ(std::bit_cast<float>(factor.words[2]), 0);
   }
+  constexpr float most = std::numeric_limits<float>::max(), infinity = std::numeric_limits<float>::infinity();
+  EXPECT_TRUE(cuda::has_factor(0x1.ffdp+127f));
+  for (const float x : {most, -most, infinity, -infinity, infinity - infinity}) EXPECT_FALSE(cuda::has_factor(x)) << x;
+  EXPECT_TRUE(cuda::has_factor(float16(65504.0f)));
+  EXPECT_FALSE(cuda::has_factor(bfloat16(-infinity)));
 }
 
 }  // namespace

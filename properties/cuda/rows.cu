@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax, logsumexp and cross_entropy on a device have the bits of `seq`: rows of every kind of kernel, in
-// place, in a captured graph. Without a GPU it has compiled and linked, and says so.
+// place, scaled, in a captured graph. Without a GPU it has compiled and linked, and says so.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -35,25 +35,31 @@ std::vector<float> widened(const std::vector<X>& xs) {
   return wide;
 }
 
-/// softmax in place, and its logsumexps; special elements make NaN of rows.
-template <class X>
-void softmax_rows(const cuda::device& on, kind k) {
+/// softmax or log_softmax in place, of rows that are scaled first, and its logsumexps; special elements make NaN of rows.
+template <class X, bool IsLog = false>
+void softmax_rows(const cuda::device& on, kind k, double scale = 1) {
   for (const index n : lengths) {
     if (gpu::is_left_out(n)) continue;
     const index count = count_of(n);
     const auto xs = elements<X>(k, count * n);
     const gpu::array<X> x(xs);
     const gpu::array<float> lse(std::vector<float>(static_cast<std::size_t>(count)));
-    regroup::softmax(on, x.rows(count), x.rows(count), {.logsumexp = lse.view()});
+    const cuda::softmax_options<float> options{.scale = scale, .logsumexp = lse.view()};
+    if constexpr (IsLog) {
+      regroup::log_softmax(on, x.rows(count), x.rows(count), options);
+    } else {
+      regroup::softmax(on, x.rows(count), x.rows(count), options);
+    }
     auto expected = widened(xs);
+    for (float& e : expected) e = e * static_cast<float>(scale);
     std::vector<float> sums;
     reference::each_row(expected, count, [&](std::vector<float>& row) {
       const auto [m, s] = reference::softmax_state(row);
       sums.push_back(m + regroup::math::log(s));
-      reference::softmax(row);
+      IsLog ? reference::log_softmax(row) : reference::softmax(row);
     });
     for (float& p : expected) p = regroup::widen(static_cast<X>(p));
-    gpu::expect(digest_of(widened(x.values())) == digest_of(expected), "softmax", n);
+    gpu::expect(digest_of(widened(x.values())) == digest_of(expected), IsLog ? "log_softmax" : "softmax", n);
     if (k != kind::special) gpu::expect(digest_of(lse.values()) == digest_of(sums), "its logsumexp", n);
   }
 }
@@ -135,6 +141,9 @@ int main() {
   return gpu::main_of([] {
     const cuda::device on;
     softmax_rows<float>(on, kind::special);
+    softmax_rows<float>(on, kind::plain, -0.37);
+    softmax_rows<float, true>(on, kind::special);
+    softmax_rows<float, true>(on, kind::plain, 1.7);
     softmax_rows<regroup::bfloat16>(on, kind::plain);
     cross_entropy_rows(on);
     captured_in_a_graph();

@@ -24,6 +24,8 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "merge_leaves": (56, 0),
     "attend_leaves on tensor cores": (176, 23_000),
     "merge_leaves on tensor cores": (104, 0),
+    "attend_leaves of float on tensor cores": (192, 44_000),
+    "merge_leaves of float on tensor cores": (104, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
 source, nvcc, *flags = sys.argv[1:]
@@ -59,7 +61,8 @@ for block in said.split("Compiling entry function ")[1:]:
         r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
     registers = int(re.search(r"Used (\d+) registers", block)[1])
     shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
-    most, most_shared = BUDGETS[name.split("<")[0] + (" on tensor cores" if "mma_" in name else "")]
+    of = " of float" if re.search(r"_leaves<float, .*mma_", name) else ""
+    most, most_shared = BUDGETS[name.split("<")[0] + (of + " on tensor cores" if "mma_" in name else "")]
     count += 1
     print(f"{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
     if stack or stores or loads:

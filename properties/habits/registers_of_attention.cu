@@ -17,4 +17,5 @@ void attends(const Device& on, const Mask& mask) {
 void instantiate(const cuda::device& on) {
   attends<regroup::bfloat16>(on, regroup::softcap{} & regroup::causal{});
   attends<regroup::bfloat16>(on.with(cuda::tensor_cores), regroup::causal{});
+  attends<float>(on.with(cuda::tensor_cores), regroup::causal{});
 }

@@ -26,13 +26,13 @@ struct logsumexp_options {
 
 namespace softmax_parts {
 
-/// x scale, rounded once. An fma, so that no compiler joins the product to the subtraction that follows.
+/// x scale, rounded once; no compiler joins the product to the subtraction that follows.
 template <std::floating_point Real>
 struct scaled {
   Real scale;
   template <class X>
   constexpr Real operator()(const X& x) const {
-    return math::fma(static_cast<Real>(widen(x)), scale, Real{-0.0});
+    return math::product(static_cast<Real>(widen(x)), scale);
   }
 };
 /// decay(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.

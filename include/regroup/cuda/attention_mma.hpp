@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A tile of keys on tensor cores: scores and O are products of small matrices (cuda/mma.hpp), 16 rows to a warp, m and l
 // replicated over the four lanes that share a row. float16 and bfloat16 as they are, weights rounded to them for l and O
-// alike. The states, the frame and the combine are those of the plain tile; the order inside a product is the hardware's,
+// alike; float by three products of tf32. The states, the frame and the combine are those of the plain tile; the order inside a product is the hardware's,
 // so bits are those of one kind of device, still with any grid, batch and pages.
 // Level: warp and block (FlashAttention-2: Dao 2023).
 #pragma once
@@ -37,15 +37,18 @@ struct mma_tile {
   using state = typename shape::state;
   using states = state[2];
   using pair = mma_pair<T>;
-  using pairs = mma_pairs<T>;
+  using factor = mma_factor<T>;
+  using factors = mma_factors<T>;
   static constexpr int resident_blocks = 2;
   static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
-  static constexpr int panel = 64;              // columns of q, k or v in shared memory at once
-  static constexpr int step = panel / 2 + 4;    // pairs from a row of q or k to the next, over the banks
-  static constexpr int v_step = panel + 8;      // and from two keys of v to the next two
-  static constexpr int eights = mma_eights<T>;  // eight columns that one product takes
+  static constexpr int eights = mma_eights<T>;   // eight columns that one product takes
+  static constexpr int panel = 32 * eights;      // columns of q, k or v in shared memory at once
+  static constexpr int step = tile_keys / 2 + 4; // pairs from a row of q, or of weights, to the next, over the banks
+  static constexpr int k_step = panel / 2 + 4;   // factors from a key of k to the next
+  static constexpr int v_step = panel + (eights == 2 ? 8 : 2);  // and from two keys of v to the next two
+  static constexpr int held = tile_keys * k_step;               // factors of a panel of k, or of v
   using scores = float[static_cast<std::size_t>(tile_keys / 8)][4];  // of keys 8 n + 2 t, + 1; rows g, g, g + 8, g + 8
-  static_assert(step * tile_keys == v_step * tile_keys / 2 && shape::rows == tile_keys);
+  static_assert(panel / 2 <= step && tile_keys / 2 * v_step <= held && shape::rows == tile_keys);
   const attention_call<T>& call;
   const Rule& rule;
 
@@ -59,10 +62,14 @@ struct mma_tile {
   }
 
  private:
-  /// One array for a panel of q and one of k, then of v.
+  /// A panel of q, then weights; and a panel of k, then of v.
   template <class Block>
-  static constexpr auto panels(Block& b) {
-    return b.template shared<pair, 2 * tile_keys * step>();
+  static constexpr auto left_of(Block& b) {
+    return b.template shared<pair, shape::rows * step>();
+  }
+  template <class Block>
+  static constexpr auto right_of(Block& b) {
+    return b.template shared<factor, held>();
   }
   static constexpr int g_of(int thread) { return thread % warp_threads / 4; }
   static constexpr int t_of(int thread) { return thread % 4; }
@@ -70,8 +77,8 @@ struct mma_tile {
   /// score = scale q k.
   template <class Block, class Keys>
   constexpr void products(Block& b, const Keys& tile, scores& score) const {
-    constexpr int k_first = tile_keys * step;
-    auto x = panels(b);
+    auto q = left_of(b);
+    auto k = right_of(b);
     const auto load = [](const T* row, index stride, int column, int end) {
       pair p{{T(0.0f), T(0.0f)}};
       unrolled<2>([&](int i) {
@@ -81,44 +88,69 @@ struct mma_tile {
     };
     for (int column = 0; column < call.d; column += panel) {
       for (int i = b.thread(); i < tile_keys * panel / 2; i += block_threads) {
-        const int row = i / (panel / 2), of = column + i % (panel / 2) * 2;
+        const int row = i / (panel / 2), two = i % (panel / 2), of = column + two * 2;
         const row_sight s = tile.sights(row);
-        x.set(row * step + i % (panel / 2),
-              s.head >= 0 ? load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], of, call.d)
-                          : pair{{T(0.0f), T(0.0f)}});
-        x.set(k_first + row * step + i % (panel / 2),
-              row < tile.keys ? load(call.k.data + tile.places(row).k, call.k.strides[3], of, call.d)
-                              : pair{{T(0.0f), T(0.0f)}});
+        q.set(row * step + two, s.head >= 0
+                                    ? load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], of, call.d)
+                                    : pair{{T(0.0f), T(0.0f)}});
+        k.set(row * k_step + two,
+              factor_of(row < tile.keys ? load(call.k.data + tile.places(row).k, call.k.strides[3], of, call.d)
+                                        : pair{{T(0.0f), T(0.0f)}}));
       }
       b.barrier();
       const int left = smaller(call.d - column, panel);
       for (int c = 0; tile.looks && c < left; c += 8 * eights) {
-        const auto at = [&](int row) { return row * step + c / 2 + t_of(b.thread()); };
-        pairs upper, lower, right;
+        const int first = c / 2 + t_of(b.thread());
+        factors upper, lower, right;
         unrolled<eights>([&](int e) {
-          upper[e] = x.get(at(shape::row_of(b.thread(), 0)) + 4 * e);
-          lower[e] = x.get(at(shape::row_of(b.thread(), 1)) + 4 * e);
+          upper[e] = factor_of(q.get(shape::row_of(b.thread(), 0) * step + first + 4 * e));
+          lower[e] = factor_of(q.get(shape::row_of(b.thread(), 1) * step + first + 4 * e));
         });
         unrolled<tile_keys / 8>([&](int n) {
-          unrolled<eights>([&](int e) { right[e] = x.get(k_first + at(8 * n + g_of(b.thread())) + 4 * e); });
-          multiply(b, upper, lower, right, score[n][0], score[n][1], score[n][2], score[n][3]);
+          unrolled<eights>([&](int e) { right[e] = k.get((8 * n + g_of(b.thread())) * k_step + first + 4 * e); });
+          add_product(b, upper, lower, right, score[n][0], score[n][1], score[n][2], score[n][3]);
         });
       }
       b.barrier();
     }
+    if constexpr (eights == 1) fit(b, tile, score);
     unrolled<tile_keys / 8>([&](int n) {
-      unrolled<4>([&](int i) { score[n][i] = math::fma(score[n][i], call.scale, -0.0f); });
+      unrolled<4>([&](int i) { score[n][i] = math::product(score[n][i], call.scale); });
     });
   }
 
   template <class Block>
-  static constexpr void multiply(Block& b, const pairs& upper, const pairs& lower, const pairs& right, float& s_0,
-                                 float& s_1, float& s_2, float& s_3) {
-    const mma_sums sums = multiply_pairs<T>(b, upper, lower, right, {{s_0, s_1, s_2, s_3}});
+  static constexpr void add_product(Block& b, const factors& upper, const factors& lower, const factors& right, float& s_0,
+                                    float& s_1, float& s_2, float& s_3) {
+    const mma_sums sums = multiply<T>(b, upper, lower, right, {{s_0, s_1, s_2, s_3}});
     s_0 = sums.sums[0];
     s_1 = sums.sums[1];
     s_2 = sums.sums[2];
     s_3 = sums.sums[3];
+  }
+
+  /// Floats that are infinite, or do not fit, make NaN of products: such scores are chains instead.
+  template <class Block, class Keys>
+  constexpr void fit(Block& b, const Keys& tile, scores& score) const {
+    bool fits = true;
+    unrolled<tile_keys / 8>([&](int n) {
+      unrolled<4>([&](int i) { fits = fits && score[n][i] == score[n][i]; });
+    });
+    if (fits) return;
+    for (int own = 0; own < tile_keys / 2; ++own) {
+      const int key = own / 4 * 8 + 2 * t_of(b.thread()) + own % 2;
+      const row_sight s = tile.sights(shape::row_of(b.thread(), own / 2 % 2));
+      float sum = 0;
+      if (s.head >= 0 && key < tile.keys) {
+        const T *const q = call.query(tile.at.batch, s.head, s.query), *const k = call.k.data + tile.places(key).k;
+        for (int c = 0; c < call.d; ++c) sum = math::fma(q[c * call.q.strides[3]], k[c * call.k.strides[3]], sum);
+      }
+      unrolled<tile_keys / 8>([&](int n) {
+        unrolled<4>([&](int i) {
+          if (4 * n + i == own && score[n][i] != score[n][i]) score[n][i] = sum;
+        });
+      });
+    }
   }
 
   /// Raises each row's state to the tile's maximum; scores become weights; l = l + their sum.
@@ -157,33 +189,33 @@ struct mma_tile {
     return b.template broadcast<4>(x);
   }
 
-  /// O = O + weights v. Elements of v that are infinite or NaN are 0 in the product; those who see them add them after it.
+  /// O = O + weights v. Elements of v that no product takes are 0 there; those who see them add them after it.
   template <class Block, class Keys>
   constexpr void values(Block& b, const Keys& tile, const scores& weight, states& s) const {
-    auto x = panels(b);
-    bool is_finite = true;
+    auto x = right_of(b);
+    bool all_fit = true;
     unrolled<shape::columns / panel>([&](int number) {
       if (number > 0) b.barrier();
-      bool own_is_finite = true;
+      bool own_fit = true;
       for (int i = b.thread(); i < tile_keys / 2 * panel; i += block_threads) {
         const int two = i / panel;
         pair p{{T(0.0f), T(0.0f)}};
         unrolled<2>([&](int j) {
           const T v = value(tile, 2 * two + j, number * panel + i % panel);
-          const bool finite = widen(v) - widen(v) == 0;
-          own_is_finite = own_is_finite && finite;
-          if (finite) p.of[j] = v;
+          const bool fits = has_factor(v);
+          own_fit = own_fit && fits;
+          if (fits) p.of[j] = v;
         });
-        x.set(two * v_step + i % panel, p);
+        x.set(two * v_step + i % panel, factor_of(p));
       }
-      if (b.any(!own_is_finite)) is_finite = false;
+      if (b.any(!own_fit)) all_fit = false;
       if (tile.looks) {
         unrolled<tile_keys / 8 / eights>([&](int k) {
-          pairs upper, lower, right;
+          factors upper, lower, right;
           unrolled<eights>([&](int e) {
             const auto& w = weight[k * eights + e];
-            upper[e] = {{T(w[0]), T(w[1])}};
-            lower[e] = {{T(w[2]), T(w[3])}};
+            upper[e] = factor_of<T>({{T(w[0]), T(w[1])}});
+            lower[e] = factor_of<T>({{T(w[2]), T(w[3])}});
           });
           unrolled<panel / 8>([&](int n) {
             unrolled<eights>([&](int e) {
@@ -191,12 +223,12 @@ struct mma_tile {
             });
             float* const o_0 = s[0].o.values + number * panel / 4 + 2 * n;
             float* const o_1 = s[1].o.values + number * panel / 4 + 2 * n;
-            multiply(b, upper, lower, right, o_0[0], o_0[1], o_1[0], o_1[1]);
+            add_product(b, upper, lower, right, o_0[0], o_0[1], o_1[0], o_1[1]);
           });
         });
       }
     });
-    if (!is_finite && tile.looks) add_infinite(b, tile, weight, s);
+    if (!all_fit && tile.looks) add_others(b, tile, weight, s);
   }
   /// An element of v; 0 past the tile's keys and the columns.
   template <class Keys>
@@ -205,27 +237,26 @@ struct mma_tile {
     if (key >= tile.keys || column >= call.dv) return T(0.0f);
     return call.v.data[tile.places(key).v + column * call.v.strides[3]];
   }
-  /// O = fma(w, v, O) for the elements of v that are infinite or NaN, where a row sees them.
+  /// O = fma(w, v, O) for the elements of v that no product takes, where a row sees them.
   template <class Block, class Keys>
-  constexpr void add_infinite(Block& b, const Keys& tile, const scores& weight, states& s) const {
-    constexpr int w_first = tile_keys * step;  // where k was
-    auto x = panels(b);
+  constexpr void add_others(Block& b, const Keys& tile, const scores& weight, states& s) const {
+    auto x = left_of(b);
     unrolled<2>([&](int r) {
       unrolled<tile_keys / 8>([&](int n) {
-        x.set(w_first + shape::row_of(b.thread(), r) * step + 4 * n + t_of(b.thread()),
+        x.set(shape::row_of(b.thread(), r) * step + 4 * n + t_of(b.thread()),
               {{T(weight[n][2 * r]), T(weight[n][2 * r + 1])}});
       });
     });
     b.template group_barrier<warp_threads>();
     for (int key = 0; key < tile.keys; ++key) {
       unrolled<shape::columns / 4>([&](int c) {
-        const float v = widen(value(tile, key, shape::column_of(t_of(b.thread()), c)));
-        if (v - v == 0) return;
+        const T v = value(tile, key, shape::column_of(t_of(b.thread()), c));
+        if (has_factor(v)) return;
         unrolled<2>([&](int r) {
-          const pair w = x.get(w_first + shape::row_of(b.thread(), r) * step + key / 2);
+          const pair w = x.get(shape::row_of(b.thread(), r) * step + key / 2);
           const float of = widen(key % 2 == 0 ? w.of[0] : w.of[1]);
           if (std::bit_cast<std::uint32_t>(of) != std::bit_cast<std::uint32_t>(hidden_zero)) {
-            s[r].o.values[c] = math::fma(of, v, s[r].o.values[c]);
+            s[r].o.values[c] = math::fma(of, widen(v), s[r].o.values[c]);
           }
         });
       });

@@ -40,7 +40,7 @@ template <class State>
 constexpr State raised(const State& s, float m) {
   if (!(m > s.m)) return s;
   const float factor = math::decay(s.m - m);
-  return {m, math::fma(s.l, factor, -0.0f), scale(s.o, factor)};
+  return {m, math::product(s.l, factor), scale(s.o, factor)};
 }
 /// Four columns of a row, which shared memory hands over at once.
 struct alignas(16) quad {

@@ -61,45 +61,71 @@ constexpr T mma_element(const std::uint32_t* words, int i) {
   }
 }
 
-/// Two neighbours of a row, as fragments hold them: 16 bits side by side in a word, or two floats.
+/// Two neighbours of a row: columns 2 t and 2 t + 1 of eight, which lane t of a row's four has.
 template <class T>
-struct mma_pair {
+struct alignas(2 * sizeof(T)) mma_pair {
   T of[2];
 };
+/// A float as the nearest tf32, and what is left without its last 13 bits: together they leave out 2^-23 of it at
+/// most. Of a number that does not fit, being NaN, infinite or too near the largest, the rest is not finite.
+struct tf32_parts {
+  float nearest, rest;
+  explicit constexpr tf32_parts(float x) : nearest(cut(x, 0x1000u)), rest(cut(x - nearest, 0)) {}
+
+ private:
+  static constexpr float cut(float x, std::uint32_t more) {
+    return std::bit_cast<float>((std::bit_cast<std::uint32_t>(x) + more) & ~0x1fffu);
+  }
+};
+
+/// A pair as products take it: 16 bits side by side in a word; of each float the nearest tf32, and of each the rest.
 template <class T>
-constexpr std::uint32_t mma_word(const mma_pair<T>& x) {
-  return static_cast<std::uint32_t>(x.of[0].bits) | static_cast<std::uint32_t>(x.of[1].bits) << 16;
+struct mma_factor {
+  std::uint32_t words[1];
+};
+template <>
+struct alignas(16) mma_factor<float> {
+  std::uint32_t words[4];
+};
+template <class T>
+constexpr mma_factor<T> factor_of(const mma_pair<T>& x) {
+  if constexpr (mma_depth<T> == 16) {
+    return {{static_cast<std::uint32_t>(x.of[0].bits) | static_cast<std::uint32_t>(x.of[1].bits) << 16}};
+  } else {
+    const auto word = [](float part) { return std::bit_cast<std::uint32_t>(part); };
+    const tf32_parts one(x.of[0]), other(x.of[1]);
+    return {{word(one.nearest), word(other.nearest), word(one.rest), word(other.rest)}};
+  }
 }
-/// The nearest tf32, in the bits of a float.
-constexpr float nearest_tf32(float x) {
-  const std::uint32_t bits = std::bit_cast<std::uint32_t>(x);
-  return x - x == 0 ? std::bit_cast<float>((bits + 0x0fffu + (bits >> 13 & 1u)) & ~0x1fffu) : x + x;
+/// Whether a factor holds x.
+template <class T>
+constexpr bool has_factor(T x) {
+  float last = x;
+  if constexpr (mma_depth<T> == 8) last = tf32_parts(x).rest;
+  return last - last == 0;
 }
 
-/// sums + left right for 8 columns of depth at a time, in pairs: lane t of a row's four has the columns 2 t and 2 t + 1 of
-/// each 8. 16 bits take two eights at once. A float is taken as a tf32 and a tf32 of what is left, three products in all;
-/// the columns are handed over in another order, left and right alike, which changes no sum.
+/// sums + left right for 8 columns of depth at a time, of which 16 bits take two eights at once. Floats are three products
+/// (the rests have none with each other: 2^-22 of a product at most); one that does not fit makes NaN. The columns are
+/// handed over in another order, left and right alike, which changes no sum.
 template <class T>
 inline constexpr int mma_eights = mma_depth<T> / 8;
 template <class T>
-using mma_pairs = mma_pair<T>[static_cast<std::size_t>(mma_eights<T>)];
+using mma_factors = mma_factor<T>[static_cast<std::size_t>(mma_eights<T>)];
 template <class T, class Block>
-constexpr mma_sums multiply_pairs(Block& b, const mma_pairs<T>& upper, const mma_pairs<T>& lower, const mma_pairs<T>& right,
-                                  mma_sums sums) {
+constexpr mma_sums multiply(Block& b, const mma_factors<T>& upper, const mma_factors<T>& lower, const mma_factors<T>& right,
+                            mma_sums sums) {
   if constexpr (mma_eights<T> == 2) {
-    return b.template mma<T>({{mma_word(upper[0]), mma_word(lower[0]), mma_word(upper[1]), mma_word(lower[1])}},
-                             {{mma_word(right[0]), mma_word(right[1])}}, sums);
+    return b.template mma<T>({{upper[0].words[0], lower[0].words[0], upper[1].words[0], lower[1].words[0]}},
+                             {{right[0].words[0], right[1].words[0]}}, sums);
   } else {
-    const auto words = [](float x) { return std::bit_cast<std::uint32_t>(x); };
-    const auto large = [&](float x) { return words(nearest_tf32(x)); };
-    const auto small = [&](float x) { return x - x == 0 ? words(nearest_tf32(x - nearest_tf32(x))) : 0u; };
-    const auto left = [&](const auto& part) {
-      return mma_left{{part(upper[0].of[0]), part(lower[0].of[0]), part(upper[0].of[1]), part(lower[0].of[1])}};
-    };
-    const auto below = [&](const auto& part) { return mma_right{{part(right[0].of[0]), part(right[0].of[1])}}; };
-    sums = b.template mma<float>(left(small), below(large), sums);
-    sums = b.template mma<float>(left(large), below(small), sums);
-    return b.template mma<float>(left(large), below(large), sums);
+    const auto& [u] = upper[0];
+    const auto& [l] = lower[0];
+    const auto& [r] = right[0];
+    const mma_left large{{u[0], l[0], u[1], l[1]}}, rest{{u[2], l[2], u[3], l[3]}};
+    sums = b.template mma<T>(rest, {{r[0], r[1]}}, sums);
+    sums = b.template mma<T>(large, {{r[2], r[3]}}, sums);
+    return b.template mma<T>(large, {{r[0], r[1]}}, sums);
   }
 }
 
