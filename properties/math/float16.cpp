@@ -2,15 +2,18 @@
 // The 16-bit types over all their 65,536 patterns: widening is exact, narrowing a widened number gives it back, and
 // narrowing rounds to nearest with ties to even, judged by an independent definition in integers and powers of two.
 #include <regroup/float16.hpp>
+#include <regroup/host/halves.hpp>
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <limits>
 #include <random>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 namespace {
 
@@ -141,6 +144,46 @@ TYPED_TEST(storage, infinities_and_nan) {
       const unsigned b = bits_after<TypeParam>(std::bit_cast<float>(0x7f800000u | payload | sign));
       EXPECT_GT(b & 0x7fffu, infinity);
       EXPECT_EQ(b >> 15, sign >> 31);
+    }
+  }
+}
+
+// By the instructions of this processor, and one by one: every pattern, NaN too, and no place past the last.
+TEST(runs_of_float16, have_the_bits_of_their_elements) {
+  std::vector<float16> all(65536);
+  for (unsigned b = 0; b < 65536; ++b) all[b] = float16::from_bits(static_cast<std::uint16_t>(b));
+  std::vector<float> wide(all.size());
+  regroup::host::widen_all(all.data(), wide.data(), 65536);
+  for (unsigned b = 0; b < 65536; ++b) {
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[b]), std::bit_cast<std::uint32_t>(widen(all[b]))) << b;
+  }
+  std::mt19937 random(2);
+  std::vector<float> any(1 << 20);
+  for (float& x : any) x = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+  for (std::size_t i = 0; i < wide.size(); ++i) {  // the halves themselves, and just beside what lies between them
+    any[3 * i] = wide[i];
+    any[3 * i + 1] = std::nextafter(wide[i] * 1.000244140625f, HUGE_VALF);
+    any[3 * i + 2] = wide[i] + std::ldexp(static_cast<float>(i % 3) - 1, -25);
+  }
+  std::vector<float16> narrow(any.size());
+  regroup::host::narrow_all(any.data(), narrow.data(), static_cast<regroup::index>(any.size()));
+  for (std::size_t i = 0; i < any.size(); ++i) ASSERT_EQ(narrow[i].bits, float16(any[i]).bits) << any[i];
+}
+
+TEST(runs_of_float16, end_where_they_end) {
+  constexpr float outside = 12345;
+  for (regroup::index n = 0; n <= 100; ++n) {
+    std::array<float16, 120> x, y;
+    std::array<float, 120> wide;
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = float16(static_cast<float>(i) / 8), y[i] = float16(-1.0f);
+    wide.fill(outside);
+    regroup::host::widen_all(x.data() + 1, wide.data() + 3, n);
+    regroup::host::narrow_all(wide.data() + 3, y.data() + 5, n);
+    for (regroup::index i = 0; i < 115; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const bool is_in = i >= 3 && i < n + 3;
+      ASSERT_EQ(wide[at], is_in ? static_cast<float>(i - 2) / 8 : outside) << n << ' ' << i;
+      ASSERT_EQ(widen(y[at + 2]), is_in ? static_cast<float>(i - 2) / 8 : -1.0f) << n << ' ' << i;
     }
   }
 }

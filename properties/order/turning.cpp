@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Turning a tile moves every element to [place in its piece * L + piece] and nothing else, for elements of any size and
+// any number of them; turning back gives the tile.
+#include <regroup/host/turn.hpp>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+using regroup::index;
+using regroup::lanes;
+using regroup::tile_elements;
+using regroup::host::piece_elements;
+using regroup::host::turn;
+using regroup::host::turning_to;
+
+template <class T>
+struct several {
+  std::array<T, 3> parts;
+  several() = default;
+  explicit several(index i) : parts{static_cast<T>(i), static_cast<T>(i + 1), static_cast<T>(i + 2)} {}
+  bool operator==(const several&) const = default;
+};
+
+template <class X>
+class turning : public testing::Test {};
+using sizes =
+    testing::Types<std::uint16_t, std::uint32_t, std::uint64_t, several<std::uint16_t>, several<std::uint64_t>>;
+TYPED_TEST_SUITE(turning, sizes);
+
+TYPED_TEST(turning, moves_each_element_to_its_lane_and_back) {
+  const TypeParam untouched(50000);
+  std::vector<TypeParam> x;
+  for (index i = 0; i < tile_elements; ++i) x.emplace_back(i);
+  std::vector<index> counts = {tile_elements, tile_elements - 1, tile_elements / 2 + 5, 3000};
+  for (index n = 0; n <= 20 * piece_elements; n += n < 2 * piece_elements ? 1 : 7) counts.push_back(n);
+  for (const index n : counts) {
+    std::vector<TypeParam> turned(x.size(), untouched), back(x.size(), untouched);
+    turn(x.data(), turned.data(), n, turning_to::lanes);
+    turn(turned.data(), back.data(), n, turning_to::pieces);
+    for (index i = 0; i < tile_elements; ++i) {
+      const auto at = static_cast<std::size_t>(i);
+      const auto place = static_cast<std::size_t>(i % piece_elements * lanes + i / piece_elements);
+      ASSERT_EQ(back[at], i < n ? x[at] : untouched) << n << ' ' << i;
+      ASSERT_EQ(turned[place], i < n ? x[at] : untouched) << n << ' ' << i;
+    }
+  }
+}
+
+}  // namespace
