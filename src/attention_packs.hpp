@@ -14,6 +14,7 @@
 
 #include "regroup/float16.hpp"
 #include "regroup/math.hpp"
+#include "shuffles.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -126,31 +127,8 @@ struct pack {
     for (int i = 0; i < width; ++i) seen |= mask[i];
     return seen != 0;
   }
-  static constexpr int lane_width = width == 1 ? 1 : 16 / static_cast<int>(sizeof(Real));  // of a lane of 16 bytes
-  static constexpr int lanes = width / lane_width;
-  /// Pieces of one half of every lane, from a and b in turn.
-  template <int Piece, int Half>
-  static pack interleaved(const pack& a, const pack& b) {
-    return shuffled(a, b, [](int i) {
-      const int piece = i % lane_width / Piece;
-      return i / lane_width * lane_width + Half * (lane_width / 2) + piece / 2 * Piece + i % Piece + piece % 2 * width;
-    });
-  }
-  /// The even lanes of a, then those of b; or the odd ones.
-  template <int Odd>
-  static pack alternate_lanes(const pack& a, const pack& b) {
-    return shuffled(a, b, [](int i) { return (2 * (i / lane_width) + Odd) * lane_width + i % lane_width; });
-  }
 
  private:
-  /// Element i is Place{}(i) of a and b side by side.
-  template <class Place>
-  static pack shuffled(const pack& a, const pack& b, Place) {
-    return [&]<int... I>(std::integer_sequence<int, I...>)->pack {
-      return {__builtin_shufflevector(a.x, b.x, Place{}(I)...)};
-    }
-    (std::make_integer_sequence<int, width>{});
-  }
   template <class T>
   static pack load_each(const T* from, std::int64_t count) {
     Real each[static_cast<std::size_t>(width)] = {};
@@ -173,45 +151,13 @@ struct pack {
 template <class Pack, int N>
 using packs = Pack[static_cast<std::size_t>(N)];
 
-/// step(0), ..., step(N - 1), with constants.
-template <int N, class Step>
-inline void unrolled(const Step& step) {
-  [&]<int... I>(std::integer_sequence<int, I...>) { (step(std::integral_constant<int, I>{}), ...); }
-  (std::make_integer_sequence<int, N>{});
-}
-
-/// width rows become width columns: within lanes of 16 bytes, then lane by lane.
+/// width rows become width columns.
 template <class Pack>
-inline void transpose(packs<Pack, Pack::width>& x) {
-  constexpr int width = Pack::width, in_lane = Pack::lane_width, lanes = Pack::lanes;
-  packs<Pack, width> y;
-  if constexpr (in_lane == 4) {  // pairs of rows, a number from each in turn
-    unrolled<width / 2>([&](int i) {
-      y[2 * i] = Pack::template interleaved<1, 0>(x[2 * i], x[2 * i + 1]);
-      y[2 * i + 1] = Pack::template interleaved<1, 1>(x[2 * i], x[2 * i + 1]);
-    });
-    unrolled<width / 2>([&](int i) {  // and pairs of those
-      const int row = i / 2 * 4 + i % 2;
-      x[row + i % 2] = Pack::template interleaved<2, 0>(y[row], y[row + 2]);
-      x[row + i % 2 + 1] = Pack::template interleaved<2, 1>(y[row], y[row + 2]);
-    });
-  } else if constexpr (in_lane == 2) {
-    unrolled<width / 2>([&](int i) {
-      y[2 * i] = Pack::template interleaved<1, 0>(x[2 * i], x[2 * i + 1]);
-      y[2 * i + 1] = Pack::template interleaved<1, 1>(x[2 * i], x[2 * i + 1]);
-    });
-    unrolled<width>([&](int i) { x[i] = y[i]; });
-  }
-  unrolled<lanes == 4   ? 2
-           : lanes == 2 ? 1
-                        : 0>([&](int) {
-    unrolled<width / 2>([&](int i) {
-      const int column = i % in_lane, from = i / in_lane * 2 * in_lane + column, to = i / in_lane * in_lane + column;
-      y[to] = Pack::template alternate_lanes<0>(x[from], x[from + in_lane]);
-      y[to + width / 2] = Pack::template alternate_lanes<1>(x[from], x[from + in_lane]);
-    });
-    unrolled<width>([&](int i) { x[i] = y[i]; });
-  });
+inline void transpose(packs<Pack, Pack::width>& rows) {
+  typename Pack::vector x[Pack::width];
+  unrolled<Pack::width>([&](int i) { x[i] = rows[i].x; });
+  turn(x);
+  unrolled<Pack::width>([&](int i) { rows[i].x = x[i]; });
 }
 
 /// x = math::decay(x), with its bits: 8 fma and a comparison. N packs side by side, step by step: the chain of one is

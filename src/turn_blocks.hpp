@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "regroup/host/turn.hpp"
+#include "shuffles.hpp"
 
 namespace regroup::host::turning {
 
@@ -15,6 +16,39 @@ turner half_words_v3, words_v3, long_words_v3;
 #endif
 
 namespace {
+
+/// A square in registers of Bytes, of rows that begin anywhere: lane by lane, each with rows of its own, which are joined as
+/// they are loaded.
+template <class Word, int Bytes>
+struct block {
+  typedef Word vector __attribute__((vector_size(Bytes)));  // NOLINT: an alias cannot carry it in a template
+  static constexpr int size = sizeof(Word), in_lane = 16 / size, side = Bytes / size;
+  template <index FromStep, index ToStep>
+  static void turn(const char* from, char* to) {
+    for (index part = 0; part < side / in_lane; ++part, from += 16, to += in_lane * ToStep) {
+      vector x[static_cast<std::size_t>(in_lane)];
+      unrolled<in_lane>([&](int i) { x[i] = joined(from + i * FromStep, in_lane * FromStep); });
+      turn_in_lanes(x);
+      unrolled<in_lane>([&](int i) { std::memcpy(to + i * ToStep, &x[i], Bytes); });
+    }
+  }
+
+ private:
+  typedef std::uint32_t lane __attribute__((vector_size(16)));  // NOLINT: g++ joins these by one insertion
+  static lane load(const char* from) {
+    lane x;
+    std::memcpy(&x, from, sizeof x);
+    return x;
+  }
+  static vector joined(const char* from, index step) {
+    if constexpr (Bytes == 16) {
+      return reinterpret_cast<vector>(load(from));
+    } else {
+      static_assert(Bytes == 32);
+      return reinterpret_cast<vector>(side_by_side(load(from), load(from + step)));
+    }
+  }
+};
 
 /// Block::turn<FromStep, ToStep>(from, to): a square of Block::side elements of Block::size bytes; steps are in bytes.
 template <class Block, index FromStep, index ToStep>

@@ -66,6 +66,7 @@ class writer {
     Y* const to = whole_lines ? values.data() : y_ + next_;
     if constexpr (std::same_as<Y, float16>) {
       std::array<float, lanes> wide;
+      asm("" : "=m"(wide));  // g++ 12 warns of elements past n, which nobody reads
       for (index j = 0; j < n; ++j) wide[static_cast<std::size_t>(j)] = value_(next_ + j);
       host::narrow_all(wide.data(), to, n);
     } else {

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// Squares of elements turned in registers. Shuffles stay within lanes of 16 bytes, or move whole lanes: instruction sets
+// have no others that are as cheap. Local to each instruction set's file. Level: lane.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+namespace regroup {
+namespace {
+
+/// step(0), ..., step(N - 1), with constants.
+template <int N, class Step>
+inline void unrolled(const Step& step) {
+  [&]<int... I>(std::integer_sequence<int, I...>) { (step(std::integral_constant<int, I>{}), ...); }
+  (std::make_integer_sequence<int, N>{});
+}
+
+template <class Vector>
+inline constexpr int width_of = sizeof(Vector) / sizeof(std::declval<Vector>()[0]);
+/// Elements of one lane; 1 of a vector that is none.
+template <class Vector>
+inline constexpr int lane_width = width_of<Vector> == 1 ? 1 : 16 / static_cast<int>(sizeof(std::declval<Vector>()[0]));
+
+/// Element i is Place{}(i) of a and b side by side.
+template <class Vector, class Place>
+inline Vector shuffled(const Vector& a, const Vector& b, Place) {
+  return [&]<int... I>(std::integer_sequence<int, I...>)->Vector {
+    return __builtin_shufflevector(a, b, Place{}(I)...);
+  }
+  (std::make_integer_sequence<int, width_of<Vector>>{});
+}
+
+/// a, then b, in a vector of twice their width.
+template <class Vector>
+inline auto side_by_side(const Vector& a, const Vector& b) {
+  return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(a, b, I...); }
+  (std::make_integer_sequence<int, 2 * width_of<Vector>>{});
+}
+/// Every lane's elements of one half, from a and b in turn.
+template <int Half, class Vector>
+inline Vector interleaved(const Vector& a, const Vector& b) {
+  return shuffled(a, b, [](int i) {
+    constexpr int n = lane_width<Vector>;
+    return i / n * n + Half * (n / 2) + i % n / 2 + i % 2 * width_of<Vector>;
+  });
+}
+/// The even lanes of a, then those of b; or the odd ones.
+template <int Odd, class Vector>
+inline Vector alternate_lanes(const Vector& a, const Vector& b) {
+  return shuffled(a, b, [](int i) {
+    constexpr int n = lane_width<Vector>;
+    return (2 * (i / n) + Odd) * n + i % n;
+  });
+}
+
+/// Rows become columns, in squares of a lane's width and within lanes: perfect shuffles of a square's halves.
+template <class Vector, std::size_t Rows>
+inline void turn_in_lanes(Vector (&x)[Rows]) {
+  constexpr int n = lane_width<Vector>, half = n > 1 ? n / 2 : 1;
+  unrolled<n == 8   ? 3
+           : n == 4 ? 2
+           : n == 2 ? 1
+                    : 0>([&](int) {
+    Vector y[Rows];
+    unrolled<static_cast<int>(Rows) / 2>([&](int i) {
+      const int row = i / half * n + i % half, to = i / half * n + i % half * 2;
+      y[to] = interleaved<0>(x[row], x[row + half]);
+      y[to + 1] = interleaved<1>(x[row], x[row + half]);
+    });
+    unrolled<static_cast<int>(Rows)>([&](int i) { x[i] = y[i]; });
+  });
+}
+
+/// A square: rows become columns.
+template <class Vector, std::size_t Rows>
+inline void turn(Vector (&x)[Rows]) {
+  static_assert(Rows == width_of<Vector>);
+  constexpr int n = lane_width<Vector>, lanes = static_cast<int>(Rows) / n;
+  turn_in_lanes(x);
+  unrolled<lanes == 4   ? 2
+           : lanes == 2 ? 1
+                        : 0>([&](int) {
+    Vector y[Rows];
+    unrolled<static_cast<int>(Rows) / 2>([&](int i) {
+      const int from = i / n * 2 * n + i % n;
+      y[i] = alternate_lanes<0>(x[from], x[from + n]);
+      y[i + static_cast<int>(Rows) / 2] = alternate_lanes<1>(x[from], x[from + n]);
+    });
+    unrolled<static_cast<int>(Rows)>([&](int i) { x[i] = y[i]; });
+  });
+}
+
+}  // namespace
+}  // namespace regroup
