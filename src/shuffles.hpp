@@ -31,12 +31,6 @@ inline Vector shuffled(const Vector& a, const Vector& b, Place) {
   (std::make_integer_sequence<int, width_of<Vector>>{});
 }
 
-/// a, then b, in a vector of twice their width.
-template <class Vector>
-inline auto side_by_side(const Vector& a, const Vector& b) {
-  return [&]<int... I>(std::integer_sequence<int, I...>) { return __builtin_shufflevector(a, b, I...); }
-  (std::make_integer_sequence<int, 2 * width_of<Vector>>{});
-}
 /// Every lane's elements of one half, from a and b in turn.
 template <int Half, class Vector>
 inline Vector interleaved(const Vector& a, const Vector& b) {

@@ -2,6 +2,11 @@
 // A tile turned by square blocks, of which each instruction set's file knows its own. Level: lane.
 #pragma once
 
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
+
+#include <cstdint>
 #include <cstring>
 
 #include "regroup/host/turn.hpp"
@@ -34,19 +39,18 @@ struct block {
   }
 
  private:
-  typedef std::uint32_t lane __attribute__((vector_size(16)));  // NOLINT: g++ joins these by one insertion
-  static lane load(const char* from) {
-    lane x;
-    std::memcpy(&x, from, sizeof x);
-    return x;
-  }
-  static vector joined(const char* from, index step) {
+  static vector joined(const char* from, [[maybe_unused]] index step) {
+    vector x;
     if constexpr (Bytes == 16) {
-      return reinterpret_cast<vector>(load(from));
+      std::memcpy(&x, from, sizeof x);
     } else {
       static_assert(Bytes == 32);
-      return reinterpret_cast<vector>(side_by_side(load(from), load(from + step)));
+#ifdef __AVX2__
+      const auto load = [](const char* lane) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(lane)); };
+      x = vector(_mm256_inserti128_si256(_mm256_castsi128_si256(load(from)), load(from + step), 1));
+#endif
     }
+    return x;
   }
 };
 
