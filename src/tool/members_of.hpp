@@ -14,6 +14,7 @@
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/moments.hpp"
 #include "regroup/monoids/top_k.hpp"
+#include "typed.hpp"
 
 namespace regroup::tool {
 
@@ -102,7 +103,7 @@ std::shared_ptr<const member<X>> make_member(const monoid_name& name, const targ
   const auto position = [&out](index row, const indexed<X>& answer) { put(out, row, answer.position); };
 
   if (name.name == "sum") return plain<X>(plus<X>{}, value);
-  if (name.name == "product") return plain<X>(multiplies<X>{}, value);
+  if (name.name == "product") return plain<X>(product<X>(), value);
   if (name.name == "min") return plain<X>(minimum<X>{}, bounded);
   if (name.name == "max") return plain<X>(maximum<X>{}, bounded);
   if (name.name == "argmin") return positioned<X>(argmin<X>{}, position);

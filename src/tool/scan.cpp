@@ -66,7 +66,7 @@ void scan_numbers(const scanner& scan, const std::string& name, const input& x, 
     const view<const T> from = view_of<T>(x);
     const view<T> to = view_of<T>(y);
     if (name == "sum") scan(from, to, plus<number>{});
-    if (name == "product") scan(from, to, multiplies<number>{});
+    if (name == "product") scan(from, to, product<number>());
     if (name == "min") scan(from, to, minimum<number>{});
     if (name == "max") scan(from, to, maximum<number>{});
     if (name == "log_sum_exp") {

@@ -15,6 +15,8 @@
 #include "output.hpp"
 #include "regroup/error.hpp"
 #include "regroup/host/par.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 #include "regroup/view.hpp"
 
 namespace regroup::tool {
@@ -81,6 +83,16 @@ inline void require_fits(const std::string& name, element type, const char* opti
   std::snprintf(text, sizeof text, "%s %g does not fit float32, in which %s is computed; use one from %g to %g", option,
                 value, name_of(type).c_str(), -most, most);
   throw_argument(name + ": " + text);
+}
+
+/// The product of X as the tool computes it: integers wrap, floats neither overflow nor underflow on the way.
+template <class X>
+constexpr auto product() {
+  if constexpr (std::is_integral_v<X>) {
+    return multiplies<X>{};
+  } else {
+    return scaled_product<X>{};
+  }
 }
 
 /// A shape without one axis.
