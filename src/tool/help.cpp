@@ -37,8 +37,8 @@ a file in the other byte order is copied into memory.
 
 const char* const reduce =
     R"(Monoids, and the type of their results where it is not X's:
-  sum, product                of integers in 64 bits, exactly; the result wraps to X's type; a product
-                              of floats neither overflows nor underflows on the way
+  sum, product                of integers in 64 bits, exactly; the result wraps to X's type; a
+                              product of floats neither overflows nor underflows on the way
   min, max                    NaN where there is one
   mean                        float64 for integers
   moments                     adds a last axis of 3: count, mean, variance (NumPy's var);
@@ -74,8 +74,8 @@ byte order is copied into memory.
 
 const char* const scan =
     R"(Monoids, and the type of their results where it is not X's:
-  sum, product, min, max      integers wrap; 16-bit floats stay 16-bit, but are added up in float32; a
-                              product of floats that leaves the range may come back
+  sum, product, min, max      integers wrap; 16-bit floats stay 16-bit, but are added up in float32;
+                              a product of floats that leaves the range may come back
   log_sum_exp                 natural logarithm; float32, float64 for float64 and integers
   count                       int64: every element, NaN and false too
   any, all                    bool; zero of either sign is false, NaN is true
