@@ -26,6 +26,7 @@
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 #include "regroup/monoids/softmax_mean.hpp"
 #include "regroup/monoids/top_k.hpp"
 #include "regroup/reduce.hpp"

@@ -13,6 +13,7 @@
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 #include "regroup/monoids/softmax_mean.hpp"
 
 namespace {
@@ -95,6 +96,7 @@ int all_of() {
          differences<Real>("minmax", regroup::minmax<Real>{}, x) + differences<Real>("mean", regroup::mean<Real>{}, x) +
          differences<Real>("moments", regroup::moments<Real>{}, x) +
          differences<Real>("compensated", regroup::compensated_plus<Real>{}, x) +
+         differences<Real>("scaled_product", regroup::scaled_product<Real>{}, x) +
          differences<Real>("softmax_mean", regroup::softmax_mean<Real, vector>{}, keys) +
          differences<Real>("affine", regroup::affine<Real>{}, maps);
 }

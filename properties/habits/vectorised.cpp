@@ -12,6 +12,7 @@
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 
 /// log_sum_exp without its tile lift: one exponential a combine.
 struct scalar_log_sum_exp {
@@ -32,6 +33,8 @@ auto leaf(const X* x, regroup::index n) {
 template auto leaf<regroup::plus<float>>(const float*, regroup::index);
 template auto leaf<regroup::plus<double>>(const double*, regroup::index);
 template auto leaf<regroup::multiplies<float>>(const float*, regroup::index);
+template auto leaf<regroup::scaled_product<float>>(const float*, regroup::index);
+template auto leaf<regroup::scaled_product<double>>(const double*, regroup::index);
 template auto leaf<regroup::plus<std::int32_t>>(const std::int32_t*, regroup::index);
 template auto leaf<regroup::minimum<float>>(const float*, regroup::index);
 template auto leaf<regroup::maximum<float>>(const float*, regroup::index);

@@ -13,6 +13,8 @@ FOLDS = {
     "plus<float>, regroup::host::load_from<float>": "vaddps",
     "plus<double>, regroup::host::load_from<double>": "vaddpd",
     "multiplies<float>": "vmulps",
+    "scaled_product<float>": "vmulps",
+    "scaled_product<double>": "vmulpd",
     "plus<int>": "vpaddd",
     "minimum<float>": "vminps|vcmp.*ps",
     "maximum<float>": "vmaxps|vcmp.*ps",

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and products: bitwise over integers, which wrap; within the computed bound over floats.
+#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "holds.hpp"
@@ -33,6 +35,27 @@ TEST(sums, multiplies) {
   EXPECT_TRUE(holds(check_laws<float>(multiplies<float>{}, strictly())));
   EXPECT_TRUE(holds(check_laws<double>(multiplies<double>{}, strictly())));
   EXPECT_TRUE(holds(check_laws<int>(multiplies<int>{}, strictly())));
+}
+template <class Real>
+struct long_product {  // mantissa and exponent apart
+  double operator()(std::span<const Real> xs) const {
+    long double mantissa = 1;
+    long exponent = 0;
+    for (const Real x : xs) {
+      int e = 0;
+      mantissa *= std::frexp(static_cast<long double>(x), &e);
+      if (std::isfinite(x)) exponent += e;
+      mantissa = std::frexp(mantissa, &e);
+      if (std::isfinite(mantissa)) exponent += e;
+    }
+    return static_cast<double>(std::ldexp(mantissa, static_cast<int>(std::clamp(exponent, -20000L, 20000L))));
+  }
+};
+TEST(sums, scaled_product) {
+  EXPECT_TRUE(holds(check_laws<float>(scaled_product<float>{}, strictly(), long_product<float>{})));
+  EXPECT_TRUE(holds(check_laws<double>(scaled_product<double>{}, strictly(), long_product<double>{})));
+  EXPECT_TRUE(holds(check_laws<bfloat16>(scaled_product<float>{}, strictly())));
+  EXPECT_TRUE(holds(check_laws<int>(scaled_product<double>{}, {.cases = few})));
 }
 TEST(sums, compensated) {
   EXPECT_TRUE(holds(check_laws<float>(compensated_plus<float>{}, strictly(), long_sum<float>{})));

@@ -4,6 +4,7 @@
 #include "fold.hpp"
 #include "regroup/monoids/compensated.hpp"
 #include "regroup/monoids/minmax.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 
 namespace {
 using namespace monoids;
@@ -40,6 +41,7 @@ TEST(arithmetic, special_values) {
     EXPECT_TRUE(same(fold(regroup::plus<double>{}, r.xs), r.sum)) << regroup::laws::text_of(r.xs);
     EXPECT_TRUE(same(fold(regroup::compensated_plus<double>{}, r.xs), r.sum)) << regroup::laws::text_of(r.xs);
     EXPECT_TRUE(same(fold(regroup::multiplies<double>{}, r.xs), r.product)) << regroup::laws::text_of(r.xs);
+    EXPECT_TRUE(same(fold(regroup::scaled_product<double>{}, r.xs), r.product)) << regroup::laws::text_of(r.xs);
     EXPECT_TRUE(same(fold(regroup::minimum<double>{}, r.xs), r.min)) << regroup::laws::text_of(r.xs);
     EXPECT_TRUE(same(fold(regroup::maximum<double>{}, r.xs), r.max)) << regroup::laws::text_of(r.xs);
     const auto [low, high] = fold(regroup::minmax<double>{}, r.xs);

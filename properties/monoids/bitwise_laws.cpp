@@ -13,6 +13,7 @@
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 #include "regroup/monoids/softmax_mean.hpp"
 #include "regroup/monoids/top_k.hpp"
 
@@ -33,6 +34,7 @@ void expect_real_monoids() {
   const auto xs = elements<Real>(as_is);
   expect_bitwise_laws(regroup::plus<Real>{}, xs);
   expect_bitwise_laws(regroup::multiplies<Real>{}, xs);
+  expect_bitwise_laws(regroup::scaled_product<Real>{}, xs);
   expect_bitwise_laws(regroup::minimum<Real>{}, xs);
   expect_bitwise_laws(regroup::maximum<Real>{}, xs);
   expect_bitwise_laws(regroup::minmax<Real>{}, xs);

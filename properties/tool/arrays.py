@@ -80,6 +80,12 @@ class Reading(Case):
 
 
 class Malformed(Case):
+    def test_an_axis_too_many(self):
+        x = self.write("x.npy", header("'<f4'", "False", "(" + "1, " * 64 + ")") + np.float32(3).tobytes())
+        self.assertEqual(self.ok("reduce", x, "--with", "sum,moments", "--axis", "5"), "sum 3.0\nmoments 1.0 3.0 0.0\n")
+        for name in ["moments", "histogram:0,5,2"]:
+            self.fails(1, "reduce", x, "--with", name, "--keepdims", says=["x.npy", name.split(":")[0], "64 axes", "(1, 1, 1, "])
+
     def test_headers(self):
         good = header("'<f4'", "False", "(2, 3)")
         data = np.arange(6, dtype="<f4").tobytes()

@@ -104,6 +104,27 @@ class Options(AttentionCase):
         for threads in [1, 3]:
             self.assertSameBits(self.attend(q, k, v, *words, "--threads", threads, alibi=slopes)[0], o)
 
+    def test_a_mask_beyond_the_range_of_float(self):
+        """A finite number of a float64 mask stays finite: only -inf hides."""
+        for kind in ["f4", "f2", "bf16", "f8"]:
+            q, k, v = self.inputs(kind, (6, 8), (40, 8))
+            whole = self.random.normal(size=(6, 40))
+            whole[:, ::3] = np.finfo("f8").min
+            whole[1] = np.finfo("f8").min  # all keys alike
+            whole[2, 5] = -np.inf
+            whole[3] = -1e300
+            whole[3, 7] = 1e300  # this key alone
+            most = np.finfo("f4").max
+            clamped = np.where(np.isinf(whole), whole, np.clip(whole, -most, most))
+            o, lse = self.attend(q, k, v, mask=whole)
+            self.assertTrue(np.isfinite(widen(o)).all() and np.isfinite(lse).all(), kind)
+            if kind != "f8":
+                expected = self.attend(q, k, v, mask=clamped.astype("f4"))
+                self.assertSameBits(o, expected[0], kind)
+                self.assertSameBits(lse, expected[1], kind)
+            self.assertSameBits(o[3], v[7], kind)
+            self.assertWithin(widen(o)[1], widen(v).astype("f8").mean(axis=0), 1e-2, kind)
+
     def test_softcap_at_its_edges(self):
         q, k, v = self.inputs("f4", (3, 8), (40, 8), size=3)
         for cap in [1e-300, 1e-30, 1.0, 1e30, 1e300]:

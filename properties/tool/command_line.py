@@ -49,7 +49,8 @@ WRONG = [
     (["reduce", "x.npy"], "--with is missing"),
     (["reduce", "x.npy", "--with"], "needs a value"),
     (["reduce", "x.npy", "--with", "median"], ["'median'", "log_sum_exp"]),
-    (["reduce", "x.npy", "--with", "sum,"], "''"),
+    *((["reduce", "x.npy", "--with", names], ["a comma too many", f"'{names}'"]) for names in ["sum,", ",sum", "sum,,max", ","]),
+    (["reduce", "x.npy", "--with", ":3"], "''"),
     (["reduce", "x.npy", "--with", "Sum"], "'Sum'"),
     (["reduce", "x.npy", "--with", "affine"], "'affine'"),
     (["reduce", "x.npy", "--with", "sum:3"], "no parameter"),
@@ -75,7 +76,8 @@ WRONG = [
     (["attention", "-", "k.npy", "v.npy", "-o", "o.npy", "--sinks", "-"], "standard input"),
     *((["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", *option.split()], option.split()[0].split("=")[0]) for option in
       ["--scale nan", "--scale -inf", "--scale=", "--softcap 0", "--softcap -1", "--softcap -.5", "--softcap inf", "--softcap -inf",
-       "--softcap nan", "--softcap x", "--softcap 1e999", "--window 1", "--window 1,2,3", "--window -2,0", "--window 0,-2",
+       "--softcap nan", "--softcap x", "--softcap 1e999", "--softcap 1e-999",
+       "--scale -1e999", "--scale 1e-999x", "--window 1", "--window 1,2,3", "--window -2,0", "--window 0,-2",
        "--window 1.5,2", "--window ,", "--window x,y", "--window 1,", "--window=", "--window", "--split -1", "--split 1.5",
        "--threads 0", "--threads -3", "--alibi", "--sinks", "--mask", "--kv-lengths", "--page-table", "--state-out", "--alibi --quiet",
        "--state-out=", "--state-out -x"]),
@@ -93,6 +95,8 @@ WRONG = [
     (["scan", "x.npy", "--with", "sum", "-o", "y.npy", "--reverse=0"], ["--reverse", "'0'"]),
     (["info", "--measure=5"], "--measure takes no value"),
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal="], ["--causal", "bottom-right", "''"]),
+    *((["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal", *again], ["--causal", "more than once"]) for again in
+      [["--causal"], ["--causal=top-left"], ["--mask", "m.npy", "--causal=bottom-right"]]),
     (["laws", "--cases", "0"], "--cases"),
     (["laws", "--seed", "-1"], "--seed"),
     (["laws", "median"], "'median'"),
@@ -105,6 +109,20 @@ class CommandLine(Case):
         for words, says in WRONG:
             with self.subTest(words):
                 self.fails(2, *words, says=says)
+
+    def test_the_help_that_is_pointed_to(self):
+        for words in [["reduce", "x.npy", "--with", "sum", "--keepdims=maybe"], ["--quiet=1", "reduce", "x.npy"],
+                      ["attention", "q.npy", "--causal="], ["softmax", "x.npy", "--log=1"], ["scan", "--with"], ["info", "now"]]:
+            command = next(word for word in words if word[0] != "-")
+            told = self.run_tool(*words).stderr.decode().splitlines()
+            self.assertEqual(told[1:], [f"Try 'regroup {command} --help'."], words)
+        self.assertEqual(self.run_tool("--json=1").stderr.decode().splitlines()[1:], ["Try 'regroup --help'."])
+
+    def test_a_scale_below_every_number(self):
+        x = self.save("x.npy", self.random.normal(size=(3, 4)))
+        for tiny, zero in [("1e-400", "0"), ("-1e-400", "-0"), ("1e-99999", "0"), ("4e-324", "5e-324")]:
+            for words in [("softmax", x), ("attention", x, x, x)]:
+                self.assertSameBits(self.array(*words, "--scale", tiny), self.array(*words, "--scale", zero), tiny)
 
     def test_help_and_version(self):
         self.assertRegex(self.ok("--version"), r"^regroup \d+\.\d+\.\d+\n$")
@@ -144,10 +162,12 @@ class CommandLine(Case):
 
     def test_standard_output_that_is_full(self):
         x = self.save("x.npy", np.ones(3))
-        with open("/dev/full", "w") as full:
-            done = subprocess.run([TOOL, "reduce", x, "--with", "sum"], stdout=full, stderr=subprocess.PIPE)
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"standard output", done.stderr)
+        many = self.save("many.npy", np.ones((20000, 2)))  # more than is kept until the end
+        for words in [("reduce", x), ("reduce", many, "--axis", "1"), ("reduce", many, "--axis", "1", "--json")]:
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([TOOL, *words, "--with", "sum"], stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual(done.returncode, 1)
+            self.assertEqual(done.stderr, b"regroup: standard output cannot be written: no space left on device\n")
 
     def on_a_terminal(self, *words):
         """Runs the tool with a terminal as standard error; its input stands still for a while. Returns what it showed."""

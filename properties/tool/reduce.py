@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from support import BF16, FLOATS, TYPES, UNIT, Case, accumulated, cast, main, steps, widen
+from support import BF16, FLOATS, SMALLEST, TYPES, UNIT, Case, accumulated, cast, main, steps, widen
 
 SCALARS = "sum,product,min,max,argmin,argmax,count,mean,moments,log_sum_exp,any,all,histogram:-2,2,7"
 POSITIONAL = ["argmin", "argmax"]
@@ -53,6 +53,28 @@ class Reduce(Case):
             for kind in ["f4", "f8"]:
                 x = self.random.normal(size=n).astype(kind) * np.exp(self.random.normal(size=n) * 3).astype(kind)
                 self.assertSameBits(self.array("reduce", self.save("x.npy", x), "--with", "sum")[()], sum_in_order(x), (n, kind))
+
+    def test_products_that_leave_the_range_on_the_way(self):
+        for kind, e in [("f2", 15), ("bf16", 120), ("f4", 120), ("f8", 1000)]:
+            big = np.ldexp(1.0, e)
+            one = np.array([big, -1 / big] * 300 + [big] * 40 + [1 / big] * 40)
+            zero, infinite, none, small = (one.copy() for _ in range(4))
+            zero[50], infinite[600], none[[0, 679]], small[0] = -0.0, np.inf, [0, np.inf], 1
+            x = cast(np.stack([one, self.random.permutation(one), -one, zero, infinite, none, small, np.resize([2, 0.5], 680)]), kind)
+            expected = cast(np.array([1, 1, 1, -0.0, np.inf, np.nan, 1 / big, 1]), kind)
+            got = self.array("reduce", self.save("x.npy", x), "--with", "product", "--axis", "1")
+            self.assertSameBits(widen(got), widen(expected), kind)
+            self.array("reduce", self.save("t.npy", np.ascontiguousarray(x.T)), "--with", "product", "--axis", "0", out="t.out.npy")
+            self.assertSameBits(widen(np.load(self.path("t.out.npy"))), widen(expected), kind)
+            self.stream(bytes_of(x), "reduce", "-", "--with", "product", "--axis", "1", "-o", self.path("s.npy"))
+            self.assertSameBits(widen(np.load(self.path("s.npy"))), widen(expected), kind)
+        for xs, value in [([0, 1e30, 0, 1e30], 0.0), ([2, 0.5] * 16384, 1.0), ([], 1.0), ([1e30, 1e30], np.inf)]:
+            self.assertSameBits(self.array("reduce", self.save("x.npy", np.array(xs, "f4")), "--with", "product")[()], np.float32(value))
+        for kind in FLOATS:
+            x = cast(np.exp(self.random.normal(size=(5, 3000)) * (0.05 if kind == "f2" else 0.5)), kind)
+            wide = widen(x).astype(np.longdouble).prod(axis=1)
+            got = widen(self.array("reduce", self.save("x.npy", x), "--with", "product", "--axis", "1"))
+            self.assertWithin(got, wide, 1.01 * (3000 * accumulated(kind) + UNIT[kind]) * wide + SMALLEST[kind], kind)
 
     def test_logsumexp_as_in_softmax(self):
         for n in [1, 100, 4096, 70000]:  # between one tile and 65,536 elements softmax has an order of its own

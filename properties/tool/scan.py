@@ -129,6 +129,18 @@ class Scan(Case):
         for name in ["sum", "any", "count", "log_sum_exp"]:
             self.fails(1, "scan", "-", "--with", name, "-o", self.path("no.npy"), stdin=data[:-1], says=["standard input", "19"])
 
+    def test_products_that_leave_the_range_and_come_back(self):
+        for kind, e in [("f2", 15), ("bf16", 120), ("f4", 120), ("f8", 1000)]:
+            powers = np.array([e] * 6 + [-e] * 12 + [e] * 6 + [0])
+            signs = np.resize([1, 1, -1], powers.size)
+            x = cast(signs * np.ldexp(1.0, powers), kind)
+            with np.errstate(over="ignore"):
+                y = cast(signs.cumprod() * np.ldexp(1.0, powers.cumsum()), kind)
+            self.assertSameBits(widen(self.array("scan", self.save("x.npy", x), "--with", "product")), widen(y), kind)
+            many = cast(np.resize([2, 0.5], 20000), kind)
+            self.assertSameBits(widen(self.array("scan", self.save("x.npy", many), "--with", "product")),
+                                widen(cast(np.resize([2, 1], 20000), kind)), kind)
+
     def test_special_values(self):
         x = np.array([1, np.inf, 2, np.nan, 3], "f4")
         self.assertTrue(np.isnan(self.array("scan", self.save("x.npy", x), "--with", "max")[3:]).all())

@@ -2,8 +2,10 @@
 #include "attention_files.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "typed.hpp"
 
@@ -156,6 +158,16 @@ head_numbers numbers_of_heads(const input& x, const char* what, const attention_
   return with_float(x.type(), [&]<class T>(std::type_identity<T>) { return head_numbers(view_of<T>(x)); });
 }
 
+/// A float64 of a mask. As float it stays finite where it is: a mask's lowest number is large, and only -inf hides.
+struct mask_number {
+  double value;
+  explicit operator double() const { return value; }
+  explicit operator float() const {
+    constexpr double most = std::numeric_limits<float>::max();
+    return static_cast<float>(std::isinf(value) ? value : std::clamp(value, -most, most));
+  }
+};
+
 attention_mask mask_of_file(const attention_files& f, const attention_shapes& e) {
   const input& m = *f.mask;
   if (is_integer(m.type())) {
@@ -171,8 +183,10 @@ attention_mask mask_of_file(const attention_files& f, const attention_shapes& e)
     throw_shape(described(m) + " does not broadcast to (..., heads, queries, keys), here " + to_string(wanted));
   }
   if (m.type() == element::boolean) return regroup::boolean(view_of<std::uint8_t>(m));
-  return with_float(m.type(),
-                    [&]<class T>(std::type_identity<T>) { return attention_mask(additive(view_of<T>(m))); });
+  return with_float(m.type(), [&]<class T>(std::type_identity<T>) {
+    using number = std::conditional_t<std::is_same_v<T, double>, mask_number, T>;
+    return attention_mask(additive(view_of<number>(m)));
+  });
 }
 
 }  // namespace

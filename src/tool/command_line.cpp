@@ -107,6 +107,16 @@ laws_command read_laws(const option_text& t, const words& w) {
   return c;
 }
 
+/// The first word that names a command, if any.
+std::string command_among(const CLI::App& app, const std::vector<std::string>& in_order) {
+  for (const std::string& word : in_order) {
+    for (const CLI::App* command : app.get_subcommands({})) {
+      if (command->get_name() == word) return word;
+    }
+  }
+  return "";
+}
+
 /// Flags are there or not; CLI11 would read a value as how often.
 void refuse_values_of_flags(const std::vector<std::string>& in_order, const words& w) {
   for (const std::string& word : in_order) {
@@ -155,7 +165,7 @@ command_line parse_command_line(int argc, const char* const* argv) {
   words w;
   try {
     std::vector<std::string> in_order = joined_words(argc, argv);
-    refuse_values_of_flags(in_order, w);
+    refuse_values_of_flags(in_order, {command_among(app, in_order)});
     std::reverse(in_order.begin(), in_order.end());  // as CLI11 takes them
     app.parse(std::move(in_order));
   } catch (const CLI::CallForHelp&) {

@@ -40,7 +40,8 @@ a file in the other byte order is copied into memory.
 
 const char* const reduce =
     R"(Monoids, and the type of their results where it is not X's:
-  sum, product                of integers in 64 bits, exactly; the result wraps to X's type
+  sum, product                of integers in 64 bits, exactly; the result wraps to X's type; a
+                              product of floats neither overflows nor underflows on the way
   min, max                    NaN where there is one
   mean                        float64 for integers
   moments                     adds a last axis of 3: count, mean, variance (NumPy's var);
@@ -76,7 +77,8 @@ byte order is copied into memory.
 
 const char* const scan =
     R"(Monoids, and the type of their results where it is not X's:
-  sum, product, min, max      integers wrap; 16-bit floats stay 16-bit, but are added up in float32
+  sum, product, min, max      integers wrap; 16-bit floats stay 16-bit, but are added up in float32;
+                              a product of floats that leaves the range may come back
   log_sum_exp                 natural logarithm; float32, float64 for float64 and integers
   count                       int64: every element, NaN and false too
   any, all                    bool; zero of either sign is false, NaN is true
@@ -101,12 +103,13 @@ const char* const attention =
 result has it too, the logsumexp and the state are float32 (float64 for float64). One input may be
 '-', standard input, which is spooled to a temporary file in TMPDIR.
 Query head h uses key head h / (H / Hkv). A score is q . k times the scale; then softcap, ALiBi and
-a floating mask change it in this order, and a boolean mask, causal and window hide keys. A hidden
-key contributes nothing, whatever it holds; a query that sees no key gets 0 and logsumexp -inf (with
-a sink: 0 and the sink). NaN in a query or a visible key stays in the rows that see it.
-With --kv-lengths, Nk is the entry's length for causal, window and ALiBi. With --page-table, page p
-of an entry holds its keys from p times the page size. --sinks cannot stand beside --state-out, for
-each state would count the sink. --split changes bits, within the error bound.
+a floating mask change it in this order (a finite mask value stays finite as float32: only -inf
+hides), and a boolean mask, causal and window hide keys. A hidden key contributes nothing, whatever
+it holds; a query that sees no key gets 0 and logsumexp -inf (with a sink: 0 and the sink). NaN in a
+query or a visible key stays in the rows that see it. With --kv-lengths, Nk is the entry's length
+for causal, window and ALiBi. With --page-table, page p of an entry holds its keys from p times the
+page size. --sinks cannot stand beside --state-out, for each state would count the sink. --split
+changes bits, within the error bound.
 
 Memory: files are mapped, inputs and results; beside them a tile of scores a thread, never Nq x Nk,
 and with --split or --state-out a state: two numbers a query, and the result in float32 or float64.

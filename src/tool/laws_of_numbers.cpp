@@ -2,13 +2,14 @@
 #include "laws_checks.hpp"
 #include "regroup/check_laws.hpp"
 #include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 
 namespace regroup::tool {
 namespace {
 
 constexpr named_check checks[] = {
     {"sum", [](const law_options& o) { return check_laws<float>(plus<float>{}, o); }},
-    {"product", [](const law_options& o) { return check_laws<float>(multiplies<float>{}, o); }},
+    {"product", [](const law_options& o) { return check_laws<float>(scaled_product<float>{}, o); }},
     {"min", [](const law_options& o) { return check_laws<float>(minimum<float>{}, o); }},
     {"max", [](const law_options& o) { return check_laws<float>(maximum<float>{}, o); }},
     {"count", [](const law_options& o) { return check_laws<float>(count{}, o); }},

@@ -30,18 +30,20 @@ struct runner {
 };
 
 int fail(int status, const std::string& sentence) {
+  std::cout.exceptions(std::ios::goodbit);  // what is left of it goes out before the sentence, or not
   std::cerr << "regroup: " << sentence << '\n';
   return status;
 }
 
 int run_command(int argc, const char* const* argv) {
   try {
+    std::cout.exceptions(std::ios::badbit);  // where a write fails, not at the end, when nobody knows why
     const command_line line = parse_command_line(argc, argv);
     const int status = std::visit(runner{line.everywhere}, line.command);
-    errno = 0;
-    if (!std::cout.flush())
-      return fail(1, "standard output cannot be written" + (errno != 0 ? ": " + reason(errno) : ""));
+    std::cout.flush();
     return status;
+  } catch (const std::ios_base::failure&) {
+    return fail(1, "standard output cannot be written: " + reason(errno));
   } catch (const usage_error& e) {
     fail(2, e.what());
     std::cerr << "Try 'regroup " << (e.command.empty() ? "" : e.command + " ") << "--help'.\n";

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "members.hpp"
+#include "product.hpp"
 #include "put.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/extremum.hpp"
@@ -98,7 +99,7 @@ void with_monoid(const monoid_name& name, const target& t, const F& f) {
   const auto position = [&out](index row, const indexed<X>& answer) { put(out, row, answer.position); };
 
   if (name.name == "sum") return plain(plus<X>{}, value);
-  if (name.name == "product") return plain(multiplies<X>{}, value);
+  if (name.name == "product") return plain(product<X>(), value);
   if (name.name == "min") return plain(minimum<X>{}, bounded);
   if (name.name == "max") return plain(maximum<X>{}, bounded);
   if (name.name == "argmin") return positioned(argmin<X>{}, position);

@@ -19,6 +19,7 @@ std::vector<monoid_name> parse_monoids(const std::string& text) {
     m.name = fields[i].substr(0, colon);
     const bool has_value = colon != std::string::npos;
     const std::string value = has_value ? fields[i].substr(colon + 1) : "";
+    if (fields[i].empty()) w.wrong("--with has a comma too many; got '" + text + "'");
     if (!among(reduce_names, m.name)) {
       w.wrong("reduce does not know the monoid '" + m.name + "'; it takes " + listed(reduce_names));
     }

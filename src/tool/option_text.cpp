@@ -96,10 +96,12 @@ void declare(CLI::App& app, option_text& t) {
       ->type_name("O.npy");
   attention.add_option("--lse", t.lse, "also write the logsumexp (..., H, Nq)")->type_name("L.npy");
   attention.add_option("--scale", t.scale, "factor of every score (default: 1/sqrt(d))")->type_name("S");
-  attention.add_flag("--causal", t.causal,
-                     "hide later keys: --causal or --causal=bottom-right (the last\n"
-                     "query sees every key), --causal=top-left (query i sees keys\n"
-                     "0 to i)");
+  attention
+      .add_flag("--causal", t.causal,
+                "hide later keys: --causal or --causal=bottom-right (the last\n"
+                "query sees every key), --causal=top-left (query i sees keys\n"
+                "0 to i)")
+      ->multi_option_policy(CLI::MultiOptionPolicy::Throw);
   attention
       .add_option("--window", t.window,
                   "query i sees key j where -LEFT <= j - (i + Nk - Nq) <= RIGHT;\n-1 for no limit")

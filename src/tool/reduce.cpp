@@ -61,7 +61,13 @@ plan make_plan(const std::string& name, const description& about, const std::opt
 }
 
 /// The result's shape with the monoid's own axis added.
-extents with_axis(extents shape, index extent) {
+extents with_axis(const plan& p, const std::string& monoid, index extent) {
+  extents shape = p.kept;
+  if (shape.size() == max_rank) {
+    throw_shape(p.name + ": " + monoid + " adds an axis to the result's shape " + to_string(shape) +
+                ", which has the " + std::to_string(max_rank) +
+                " axes that an array may have; reduce one more, without --keepdims");
+  }
   shape.push_back(extent);
   return shape;
 }
@@ -153,10 +159,9 @@ class preparation {
       t.indices = &add("top_k.indices", part_path(alone ? c_.output : path, "indices"), element::int64, shape);
       return t;
     }
-    extents shape = p_.kept;
-    if (m.name == "moments") shape = with_axis(shape, 3);
-    if (m.name == "histogram") shape = with_axis(shape, m.bins);
-    return {&add(m.name, path, type, shape)};
+    if (m.name == "moments") return {&add(m.name, path, type, with_axis(p_, m.name, 3))};
+    if (m.name == "histogram") return {&add(m.name, path, type, with_axis(p_, m.name, m.bins))};
+    return {&add(m.name, path, type, p_.kept)};
   }
   result& add(const std::string& name, std::string path, element type, const extents& shape) {
     result& r = outputs_.add(std::move(path), type, shape);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "numbers.hpp"
+#include "product.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
@@ -54,7 +55,7 @@ void with_scan_monoid(const std::string& name, element result, const F& f) {
     f(all{});
   } else {
     if (name == "sum" || name == "count") f(plus<E>{});
-    if (name == "product") f(multiplies<E>{});
+    if (name == "product") f(product<E>());
     if constexpr (std::is_integral_v<E>) {
       if (name == "min") f(extreme_in<minimum<E>>(result));
       if (name == "max") f(extreme_in<maximum<E>>(result));

@@ -3,23 +3,32 @@
 #pragma once
 
 #include <charconv>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <vector>
 
 #include "command_line.hpp"
 
 namespace regroup::tool {
 
-/// All of `text` as a number, one sign allowed.
+/// All of `text` as a number, one sign allowed. What lies beyond the range of double is infinite, what is too small is 0.
 template <class Number>
 bool read_number(std::string_view text, Number& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc{} && end == text.data() + text.size();
+  if (end != text.data() + text.size()) return false;
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (problem == std::errc::result_out_of_range) {  // it does not say to which side
+      value = static_cast<Number>(std::strtod(std::string(text).c_str(), nullptr));
+      return true;
+    }
+  }
+  return problem == std::errc{};
 }
 
 /// What stands between commas.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The error bounds (bounds.hpp) of what is made of sums and products: plus, multiplies, mean, compensated_plus, moments,
-// affine.
+// The error bounds (bounds.hpp) of what is made of sums and products: plus, multiplies, scaled_product, mean,
+// compensated_plus, moments, affine.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +15,7 @@
 #include "regroup/monoids/compensated.hpp"
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/moments.hpp"
+#include "regroup/monoids/scaled_product.hpp"
 
 namespace regroup::laws {
 
@@ -97,6 +98,51 @@ struct bound<multiplies<T>> {
   static errors answer(const multiplies<T>& m, std::span<const X> xs, index depth) {
     return state(m, xs, depth);
   }
+};
+
+/// n u |product|, one rounding for a reference and half a denormal more. A mantissa that rounding may carry past 1 or 2
+/// moves the exponent, so there a state's bound is infinite; an answer's is, where rounding decides on an overflow.
+template <class Real>
+struct bound<scaled_product<Real>> {
+  template <class X>
+  static errors state(const scaled_product<Real>&, std::span<const X> xs, index) {
+    const size_of_product p(xs);
+    const bool carries = p.mantissa * (1 - p.relative) < 1 || p.mantissa * (1 + p.relative) >= 2;
+    if (p.has_nan || carries) return {detail::unbounded, detail::unbounded};
+    return {p.mantissa * p.relative, 0};
+  }
+  template <class X>
+  static errors answer(const scaled_product<Real>&, std::span<const X> xs, index) {
+    using limits = std::numeric_limits<Real>;
+    const size_of_product p(xs);
+    if (p.exponent > limits::max_exponent || p.exponent < limits::min_exponent - 2 * limits::digits) {
+      return {p.exponent > 0 ? 0 : limits::denorm_min()};
+    }
+    const long double product = std::ldexp(p.mantissa, static_cast<int>(p.exponent));
+    if (product * (1 + p.relative) >= detail::greatest<Real>) return {detail::unbounded};
+    return {product * p.relative + limits::denorm_min()};
+  }
+
+ private:
+  /// |product| = mantissa 2^exponent, 1 <= mantissa < 2, of the elements that are neither 0 nor infinite.
+  struct size_of_product {
+    long double mantissa = 1;
+    index exponent = 0;
+    long double relative;
+    bool has_nan = false;
+    template <class X>
+    explicit size_of_product(std::span<const X> xs)
+        : relative(detail::second_order * static_cast<long double>(xs.size() + 1) * detail::half_ulp<Real>) {
+      for (const X& x : xs) {
+        const long double v = std::fabs(detail::value<Real>(x));
+        has_nan = has_nan || std::isnan(v);
+        if (!std::isfinite(v) || v == 0) continue;
+        int e = 0;
+        mantissa = 2 * std::frexp(mantissa * v, &e);
+        exponent += e - 1;
+      }
+    }
+  };
 };
 
 template <class Real>
