@@ -89,7 +89,7 @@ template <class Real>
 void expect_products_of_wide_ranges() {
   std::mt19937_64 draw(5);
   const scaled_product<Real> m;
-  for (const std::size_t n : {1, 2, 3, 10, 60, 127, 129, 700, 4097, 9000}) {
+  for (const std::size_t n : {1u, 2u, 3u, 10u, 60u, 127u, 129u, 700u, 4097u, 9000u}) {
     for (int specials = 0; specials < 3; ++specials) {
       for (int twice = 0; twice < (n < 1000 ? 20 : 3); ++twice) {
         std::vector<Real> xs = wide<Real>(draw, n, specials);
@@ -113,7 +113,7 @@ template <class Real>
 void expect_the_bits_of_multiplies() {
   std::mt19937_64 draw(6);
   std::uniform_real_distribution<double> about_1(0.7, 1.4);
-  for (const std::size_t n : {0, 1, 2, 100, 128, 4096, 4097, 20000}) {
+  for (const std::size_t n : {0u, 1u, 2u, 100u, 128u, 4096u, 4097u, 20000u}) {
     std::vector<Real> xs(n);
     for (Real& x : xs) x = static_cast<Real>(draw() % 2 == 0 ? about_1(draw) : -1 / about_1(draw));
     EXPECT_TRUE(same(regroup::reduce(regroup::seq, xs, scaled_product<Real>{}),
