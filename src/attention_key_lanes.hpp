@@ -67,18 +67,16 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       unrolled<w>(
           [&](int i) { x[i] = Products::load_words_some(t.k[j + g * w + i] + c * numbers, t.d - c * numbers); });
       transpose(x);
-      [&]<int... I>(std::integer_sequence<int, I...>) {
-        const auto add = [&]<int Step>(std::integral_constant<int, Step>) {
-          const index step = c * parts + Step;
+      for (index i = 0; (c + i) * parts < steps; ++i) {  // few, so a loop
+        unrolled<parts>([&]<int Part>(std::integral_constant<int, Part>) {
+          const index step = (c + i) * parts + Part;
           if (step >= steps) return;
-          const Pack k = Products::template part<Step % parts>(x[Step / parts]);
+          const Pack k = Products::template part<Part>(x[i]);
           unrolled<Q>([&](int a) {
             acc[g * Q + a] = Products::add(acc[g * Q + a], k, Products::all_of(q + a * steps + step));
           });
-        };
-        (add(std::integral_constant<int, I>{}), ...);
+        });
       }
-      (std::make_integer_sequence<int, w * parts>{});
     });
   }
   unrolled<Q * G>([&](int i) { Products::score(acc[i], t).store(t.s + (query + i % Q) * tile_keys + j + i / Q * w); });
