@@ -94,7 +94,8 @@ class OnGpu(Case):
         infinite = np.zeros((1, 2, 2), "f4")
         infinite[0, 0] = [-np.inf, 1]  # a score of -inf that a bias of +inf would make NaN
         plus = self.save("bias.npy", np.full((2, 2), np.inf, "f4"))
-        for options in [[], ["--mask", plus], ["--softcap", "3", "--mask", plus]]:
+        lowest = self.save("lowest.npy", np.full((2, 2), np.finfo("f8").min))  # finite in float32 too
+        for options in [[], ["--mask", plus], ["--softcap", "3", "--mask", plus], ["--mask", lowest]]:
             self.both(infinite, "attention", self.save("k.npy", np.ones((1, 2, 2), "f4")), self.save("v.npy", np.ones((1, 2, 2), "f4")),
                       "-o", self.path("o.npy"), *options)
 

@@ -20,6 +20,15 @@ plain_array<int> small(const std::vector<index>& numbers, const extents& shape) 
   return {{numbers.begin(), numbers.end()}, shape};
 }
 
+/// A floating mask's numbers.
+plain_array<float> bias_of(const workers& ex, const input& mask) {
+  if (mask.type() != element::float64) return plain<float>(ex, mask);
+  const plain_array<double> wide = plain<double>(ex, mask);
+  plain_array<float> bias{{}, wide.shape};
+  for (const double x : wide.data) bias.data.push_back(static_cast<float>(mask_number{x}));
+  return bias;
+}
+
 /// On a GPU, 16-bit floats as float. Rules stand in mask_of's order.
 void attention_on(const gpu& device, const workers& ex, const attention_command& c, const attention_files& f,
                   const attention_shapes& e, const result& o, const result* lse) {
@@ -43,7 +52,7 @@ void attention_on(const gpu& device, const workers& ex, const attention_command&
   if (lse != nullptr) a.lse_shape = lse->shape();
   if (c.softcap) a.cap = softcap{*c.softcap};
   if (f.mask && f.mask->type() == element::boolean) a.seen = plain<std::uint8_t>(ex, *f.mask);
-  if (f.mask && f.mask->type() != element::boolean) a.bias = given(f.mask);
+  if (f.mask && f.mask->type() != element::boolean) a.bias = bias_of(ex, *f.mask);
   if (c.causal != causality::none) a.triangle = causal{c.causal == causality::top_left ? top_left : bottom_right};
   if (c.window) a.band = window{c.window->left, c.window->right};
   device.attention(a);

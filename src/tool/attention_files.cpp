@@ -2,8 +2,6 @@
 #include "attention_files.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -157,16 +155,6 @@ head_numbers numbers_of_heads(const input& x, const char* what, const attention_
   }
   return with_float(x.type(), [&]<class T>(std::type_identity<T>) { return head_numbers(view_of<T>(x)); });
 }
-
-/// A float64 of a mask. As float it stays finite where it is: a mask's lowest number is large, and only -inf hides.
-struct mask_number {
-  double value;
-  explicit operator double() const { return value; }
-  explicit operator float() const {
-    constexpr double most = std::numeric_limits<float>::max();
-    return static_cast<float>(std::isinf(value) ? value : std::clamp(value, -most, most));
-  }
-};
 
 attention_mask mask_of_file(const attention_files& f, const attention_shapes& e) {
   const input& m = *f.mask;

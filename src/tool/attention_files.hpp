@@ -2,6 +2,9 @@
 // The files of one attention, and whether they fit together; every refusal is a sentence that names the file.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -26,6 +29,16 @@ struct attention_shapes {
 
 /// Throws shape_error and argument_error.
 attention_shapes check(const attention_files& f);
+
+/// A float64 of a mask. As float it stays finite where it is: a mask's lowest number is large, and only -inf hides.
+struct mask_number {
+  double value;
+  explicit operator double() const { return value; }
+  explicit operator float() const {
+    constexpr double most = std::numeric_limits<float>::max();
+    return static_cast<float>(std::isinf(value) ? value : std::clamp(value, -most, most));
+  }
+};
 
 /// Everything that is done to scores: softcap, ALiBi, the mask, then causal and window. Refers to the files' memory.
 attention_mask mask_of(const attention_command& c, const attention_files& f, const attention_shapes& e);
