@@ -13,7 +13,8 @@
 namespace regroup {
 
 /// IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits. Two trivially copyable bytes; the value is indeterminate
-/// until assigned. Converts to float exactly (denormals and infinities included; NaN becomes quiet) and from float explicitly.
+/// until assigned. Converts to float exactly (denormals and infinities included; NaN becomes quiet) and from float
+/// explicitly.
 struct float16 {
   std::uint16_t bits;
 

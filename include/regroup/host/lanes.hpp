@@ -47,8 +47,7 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     };
     [&]<index... K>(std::integer_sequence<index, K...>) {
       (halve(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
-    }
-    (std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
+    }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
     return lane.get(0);
   }
   for (index h = lanes / 2; h >= 1; h /= 2) {
@@ -96,7 +95,7 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 
 /// Whether elements can be moved as bytes into an array that nobody has cleared.
 template <class X>
-inline constexpr bool is_movable = std::is_trivially_copyable_v<X>&& std::is_trivially_default_constructible_v<X>;
+inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
 
 /// body(the same tile with its pieces turned), where its elements can be moved and are small.
 template <class X, class Body>
@@ -211,7 +210,7 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
 
 /// Whether a loop over these states and elements is worth instantiating for every instruction set.
 template <class State, class X>
-inline constexpr bool is_plain = std::is_trivially_copyable_v<State>&& std::is_trivially_copyable_v<X>;
+inline constexpr bool is_plain = std::is_trivially_copyable_v<State> && std::is_trivially_copyable_v<X>;
 
 template <bool Plain, class F>
 void run(F&& f) {
