@@ -18,10 +18,25 @@ inline constexpr std::size_t cached_output_bytes = std::size_t{8} << 20;
 
 inline constexpr std::size_t cache_line = 64;
 
+#if defined(__x86_64__)
+/// A line in one store, which memory need not collect from four: a fifth off what is written between computing.
+[[gnu::target("avx512f")]] inline void copy_whole_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
+  using line [[gnu::vector_size(64), gnu::may_alias]] = long long;
+  using line_anywhere [[gnu::aligned(1)]] = line;
+  for (std::size_t i = 0; i < bytes; i += cache_line) {
+    const line x = *reinterpret_cast<const line_anywhere*>(from + i);
+    asm volatile("vmovntdq %1, %0" : "=m"(*reinterpret_cast<line*>(to + i)) : "v"(x));
+  }
+}
+#endif
+
 /// Copies whole cache lines to an aligned place by non-temporal stores; ranges must not overlap. Nobody else sees them
 /// before `finish_past_caches()`.
 inline void copy_lines_past_caches(void* to, const void* from, std::size_t bytes) {
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) {
+    return copy_whole_lines(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+  }
   auto* const out = static_cast<__m128i*>(to);
   const auto* const in = static_cast<const __m128i*>(from);
   for (std::size_t i = 0; i < bytes / sizeof(__m128i); ++i) _mm_stream_si128(out + i, _mm_loadu_si128(in + i));

@@ -50,7 +50,8 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   bool past_caches = false;
   if constexpr (!std::same_as<Out, std::nullopt_t>) {
     is_near &= out[0].contiguous() != nullptr;
-    past_caches = static_cast<std::size_t>(count * length) * sizeof(out[0][0]) > cached_output_bytes;
+    past_caches = length >= 4 * lanes &&  // of shorter rows too little is whole lines
+                  static_cast<std::size_t>(count * length) * sizeof(out[0][0]) > cached_output_bytes;
   }
   const bool are_few = count < 64 && length >= 8 * tile_elements;
   if (are_few && !(is_near && std::same_as<Executor, sequential>)) {
@@ -117,8 +118,8 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 /// or only -inf is NaN throughout. Error of an element, relative: u ((1 + a) (M - x) + c + 2) + rel(s), where
 /// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep (r = 1 up to 65,536 elements).
 /// Two reads of x and a write of y, one exponential an element, and two rows of weights a thread, for rows up to 65,536
-/// elements side by side; one more read and one more exponential otherwise. Outputs over 8 MiB pass the caches. Throws
-/// shape_error, overlap_error, and argument_error for a scale that is not finite.
+/// elements side by side; one more read and one more exponential otherwise. Outputs over 8 MiB, of rows of 512 elements
+/// and more, pass the caches. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {

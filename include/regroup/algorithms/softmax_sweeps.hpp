@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/host/dispatch.hpp"
@@ -38,7 +39,8 @@ template <class X, std::floating_point Real>
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Writes y[i] = value(i) in order, by way of L values at a time, so that the loop vectorises where y is the input, too.
+/// Writes y[i] = value(i) in order, L at a time. A value reads no output but, where y is the input, its own, so the loop
+/// becomes packs.
 template <class Y, class Value>
 class writer {
  public:
@@ -70,8 +72,12 @@ class writer {
       for (index j = 0; j < n; ++j) wide[static_cast<std::size_t>(j)] = value_(next_ + j);
       host::narrow_all(wide.data(), to, n);
     } else {
-      for (index j = 0; j < n; ++j) values[static_cast<std::size_t>(j)] = static_cast<Y>(value_(next_ + j));
-      if (!whole_lines) std::copy_n(values.data(), n, to);
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+      for (index j = 0; j < n; ++j) to[j] = static_cast<Y>(value_(next_ + j));
     }
     if (whole_lines) copy_lines_past_caches(y_ + next_, values.data(), sizeof(values));
     next_ += n;
@@ -98,18 +104,18 @@ class near_sweep {
   near_sweep(index length, scaled<Real> seen)
       : seen_(seen),
         length_(length),
-        scratch_(std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>((widens ? 3 : 2) * step()))) {}
+        scratch_(std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>((widens ? 4 : 2) * step()))) {}
 
   /// The states only: look(row, state).
   template <class In, class Look>
   void rows(const In& in, std::nullopt_t, index first, index last, bool, const Look& look) {
-    for (index row = first; row < last; ++row) look(row, state(in[row].first, kept(0), [] {}));
+    for (index row = first; row < last; ++row) look(row, state(elements(in[row].first, 0), in[row].first, kept(0), [] {}));
   }
   template <class In, class Out, class Look>
   void rows(const In& in, const Out& out, index first, index last, bool past_caches, const Look& look) {
     using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
     struct value {
-      const X* x;
+      const element* x;
       const Real* w;
       map f;
       constexpr auto operator()(index i) const { return f(x[i], w[i]); }
@@ -117,8 +123,10 @@ class near_sweep {
     std::optional<writer<std::remove_pointer_t<decltype(out[0].first)>, value>> before;  // writes the row before
     for (index row = first; first < last; ++row) {
       row_state now{};
+      const element* x = nullptr;
       if (row < last) {
-        now = state(in[row].first, kept(row), [&] {
+        x = elements(in[row].first, row);
+        now = state(x, in[row].first, kept(row), [&] {
           if (before) before->step();
         });
       }
@@ -127,26 +135,26 @@ class near_sweep {
         finish_row(before->value().f, out[row - 1]);
       }
       if (row == last) break;
-      before.emplace(out[row].first, 0, length_, past_caches, value{in[row].first, kept(row), look(row, now)});
+      before.emplace(out[row].first, 0, length_, past_caches, value{x, kept(row), look(row, now)});
     }
     if (past_caches) finish_past_caches();
   }
 
  private:
   static constexpr bool widens = std::same_as<X, float16>;  // a row before it is swept: its widening is dear
+  using element = std::conditional_t<widens, Real, X>;      // what is swept
   static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
-  static constexpr index nearest_prefetch = 1024;  // elements ahead at least; longer rows fetch the next one
+  static constexpr index nearest_prefetch = 8192 / sizeof(X);  // elements ahead at least; longer rows fetch the next one
 
-  template <class Element>
   struct load_seen {
-    const Element* x;
+    const element* x;
     scaled<Real> seen;
     constexpr Real operator()(index i) const { return seen(x[i]); }
   };
   /// Reads weights and keeps them; meanwhile memory brings later elements, and outputs of the row before are written.
-  template <class Element, class Meanwhile>
+  template <class Meanwhile>
   struct load_weights {
-    const Element* x;
+    const element* x;
     Real* kept;
     weight<Real> w;
     const X* later;
@@ -158,34 +166,34 @@ class near_sweep {
     }
   };
 
-  /// The weights of a row, beside those of the row before, and a row that is widened before it is swept. None begins where
-  /// another does in its page of 4 KiB: a load behind a store to the same place of another page waits for it.
+  /// The weights of a row, and the row if it is widened, beside those of the row before. None begins where another does in
+  /// its page of 4 KiB: a load behind a store to the same place of another page waits for it.
   [[nodiscard]] Real* kept(index row) const { return scratch_.get() + row % 2 * step(); }
-  [[nodiscard]] Real* wide() const { return scratch_.get() + 2 * step(); }
+  [[nodiscard]] const element* elements(const X* x, index row) const {
+    if constexpr (widens) {
+      Real* const wide = scratch_.get() + (2 + row % 2) * step();
+      host::widen_all(x, wide, length_);
+      return wide;
+    } else {
+      return x;
+    }
+  }
   [[nodiscard]] index step() const {
     constexpr auto page = static_cast<index>(4096 / sizeof(Real));
     return (length_ + page - 1) / page * page + page / 3;
   }
 
+  /// The state of the row x, of which `at` says where memory has it.
   template <class Meanwhile>
-  row_state state(const X* x, Real* weights, const Meanwhile& meanwhile) {
+  row_state state(const element* x, const X* at, Real* weights, const Meanwhile& meanwhile) {
     if (length_ == 0) return log_sum_exp<Real>{}.identity();
-    const X* const later = x + std::max(length_, nearest_prefetch);
-    if constexpr (widens) {
-      host::widen_all(x, wide(), length_);
-      return state_of(static_cast<const Real*>(wide()), weights, later, meanwhile);
-    } else {
-      return state_of(x, weights, later, meanwhile);
-    }
-  }
-  template <class Element, class Meanwhile>
-  row_state state_of(const Element* x, Real* weights, const X* later, const Meanwhile& meanwhile) {
+    const X* const later = at + std::max(length_, nearest_prefetch);
     Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) {
-      return load_seen<Element>{x + i, seen_};
+      return load_seen{x + i, seen_};
     }));
     if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
     const Real s = fold(plus<Real>{}, [&](index i) {
-      return load_weights<Element, Meanwhile>{x + i, weights + i, {seen_, m}, later + i, meanwhile};
+      return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, later + i, meanwhile};
     });
     return {m, plus<Real>{}.lower(s)};
   }

@@ -41,19 +41,17 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
   }
   for (index j = 0; i + j < t.size(); ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
-  if (count == lanes) {  // known lengths become packs
-    const auto halve = [&](const auto h) {
-      for (index j = 0; j < h; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
+  const auto halve = [&](const auto h, const auto present) {
+    for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
+  };
+  const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
+  if (count < lanes) halve(half, std::min(half, count - half));  // lanes past `count` are absent
+  [&]<index... K>(std::integer_sequence<index, K...>) {  // known lengths become packs
+    const auto all = [&](const auto h) {
+      if (h < half || count == lanes) halve(h, h);
     };
-    [&]<index... K>(std::integer_sequence<index, K...>) {
-      (halve(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
-    }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
-    return lane.get(0);
-  }
-  for (index h = lanes / 2; h >= 1; h /= 2) {
-    for (index j = 0; j < std::min(h, count - h); ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
-    count = std::min(count, h);  // lanes past it are absent
-  }
+    (all(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
+  }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
   return lane.get(0);
 }
 
