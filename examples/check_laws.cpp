@@ -32,10 +32,19 @@ struct fixed : obvious {
   }
 };
 
+struct packed : fixed {
+  state operator()(state a, state b) const {
+    using namespace regroup::math;
+    const float m = std::max(a.max, b.max);
+    const auto factor = [m](float max) { return select(max == m, 1.0f, exp(max - m)); };
+    return {m, a.sum * factor(a.max) + b.sum * factor(b.max)};
+  }
+};
+
 int main() {
   using namespace regroup;
   const auto caught = check_laws<float>(obvious{});
-  std::cout << caught << "\n" << check_laws<float>(fixed{});
+  std::cout << caught << "\n" << check_laws<float>(fixed{}) << "\n" << check_laws<float>(packed{});
 
   const long rows = 100, columns = 1000;
   std::vector<float> x(static_cast<std::size_t>(rows * columns)), out(static_cast<std::size_t>(rows)), y(x.size());
@@ -50,5 +59,5 @@ int main() {
 
   std::cout << "\nall at once " << all << ", streamed " << acc.value() << ", std " << fixed{}.lower(theirs) << "\n";
   const bool same = all == reduce(seq, x, fixed{}) && all == acc.value() && out[7] == reduce(seq, std::span(x).subspan(7000, 1000), fixed{});
-  return !caught.passed() && check_laws<float>(fixed{}).passed() && same ? 0 : 1;
+  return !caught.passed() && check_laws<float>(fixed{}).passed() && check_laws<float>(packed{}).passed() && same ? 0 : 1;
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // One function a monoid, for vectorised.py to read what the compiler made of it. Plain operators among ours: nothing but
 // scalar code on math.hpp.
+#include <algorithm>
+#include <limits>
+
 #include "operators.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/prefixes.hpp"
@@ -26,6 +29,22 @@ struct scalar_log_sum_exp {
   }
 };
 
+/// The README's operator: nothing of ours in it but `select` and `exp`.
+struct max_and_sum {
+  struct state {
+    float max, sum;
+  };
+  static constexpr bool is_commutative = true;
+  state identity() const { return {-std::numeric_limits<float>::infinity(), 0}; }
+  state lift(float x) const { return {x, 1}; }
+  state operator()(state a, state b) const {
+    using namespace regroup::math;
+    const float m = std::max(a.max, b.max);
+    const auto factor = [m](float max) { return select(max == m, 1.0f, exp(max - m)); };
+    return {m, a.sum * factor(a.max) + b.sum * factor(b.max)};
+  }
+};
+
 template <class M, class X>
 auto leaf(const X* x, regroup::index n) {
   return regroup::host::leaf_of(M{}, x, n);
@@ -48,5 +67,6 @@ template auto leaf<regroup::compensated_plus<float>>(const float*, regroup::inde
 template auto leaf<regroup::argmax<float>>(const regroup::indexed<float>*, regroup::index);
 template auto leaf<regroup::log_sum_exp<float>>(const float*, regroup::index);
 template auto leaf<scalar_log_sum_exp>(const float*, regroup::index);
+template auto leaf<max_and_sum>(const float*, regroup::index);
 template auto leaf<regroup::affine<float>>(const regroup::affine_map<float>*, regroup::index);
 template auto leaf<examples::longest_run>(const char*, regroup::index);

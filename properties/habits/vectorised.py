@@ -28,6 +28,7 @@ FOLDS = {
     "argmax<float>": "vcmp.*ps",
     "regroup::log_sum_exp<float>": "vfm.*ps",
     "scalar_log_sum_exp": "vfm.*ps",
+    "max_and_sum": "vfm.*ps",
     "affine<float>": "vfm.*ps",
     "longest_run": "vpadd[bdq]",
 }
