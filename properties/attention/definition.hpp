@@ -31,9 +31,11 @@ struct expected {
 };
 
 /// What products of small matrices do beyond chains of fma: u of each term's size that a sum may lose, u of each product
-/// that its factors leave out, and by how much a weight may be off however small it is.
+/// that its factors leave out, and by how much a weight may be off however small it is. And whether weights are powers of
+/// two, of a rounded multiple of log2 e and within 4 u, and their sum is such a product, with ones.
 struct products {
   double term = 1, factors = 0, weight_step = 0;
+  bool has_fast_weights = false;
 };
 /// Those of T on tensor cores, in units of 2^-24. How a sum is rounded is not documented; assumed is what was measured of
 /// them: 4 (tf32) or 8 terms at a time, each cut below the last bit of the largest, and the sum cut once more, so 2 u
@@ -41,7 +43,7 @@ struct products {
 template <class T>
 constexpr products of_tensor_cores(bool are_emulated) {
   if constexpr (sizeof(T) == 4) return {are_emulated ? 1. : 3 * 2 * (4 + 2) / 4., 8, 0};
-  return {are_emulated ? 1. : 2 * (8 + 2) / 8., 0, std::is_same_v<T, regroup::float16> ? 0x1p-25 : 0};
+  return {are_emulated ? 1. : 2 * (8 + 2) / 8., 0, std::is_same_v<T, regroup::float16> ? 0x1p-25 : 0, true};
 }
 /// And what narrowing a weight to T costs.
 template <class T>
@@ -75,11 +77,12 @@ inline expected define(const std::vector<seen_key>& keys, index d, index dv, dou
     const long double w = std::exp(key.score - highest);
     const long double score_error = (by.term * static_cast<double>(d + 3) + by.factors) * key.magnitude;
     // score - m is rounded, and decay_slope is below 0.05
+    const long double of_weight = by.has_fast_weights ? 1.25L * (highest - key.score) + 4 : 0;
     const long double bracket = 1.05L * (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error +
-                                static_cast<long double>(weight_u) / u;
+                                of_weight + static_cast<long double>(weight_u) / u;
     const long double of_products = (by.term - 1) * (chain + 3) + by.factors;
     s += w;
-    s_error += w * bracket * u + by.weight_step;
+    s_error += w * (bracket + (by.has_fast_weights ? of_products : 0)) * u + by.weight_step;
     for (std::size_t k = 0; k < key.values.size(); ++k) {
       e.out[k] += w * key.values[k];
       sum_bound[k] += std::abs(key.values[k]) * (w * (bracket + of_products) * u + by.weight_step);

@@ -65,6 +65,35 @@ TEST(attention_plans, cover_every_row_and_column_once) {
   }
 }
 
+TEST(attention_plans, keys_are_copied_in_pieces_where_all_are_aligned) {
+  using T = regroup::bfloat16;
+  const auto call = [](index d, index dv, const shape& strides, std::uintptr_t off = 0) {
+    const auto k = reinterpret_cast<const T*>((std::uintptr_t{2} << 40) + off);
+    return cuda::attention_work_of<T>(
+               somewhere<const T>({2, 3, 4, d}),
+               cuda::dense(cuda::device_view<const T>(k, {2, 3, 5, d}, strides), somewhere<const T>({2, 3, 5, dv}, 3)),
+               somewhere<T>({2, 3, 4, dv}, 4), cuda::attention_options<>{})
+        .call;
+  };
+  const auto has = [&](index d, index dv, const shape& strides, std::uintptr_t off = 0) {
+    const auto c = call(d, dv, strides, off);
+    return std::pair(c.has_k_rows, c.has_v_rows);
+  };
+  const shape side_by_side{15 * 16, 5 * 16, 16, 1};
+  EXPECT_EQ(has(16, 8, side_by_side), std::pair(true, true));
+  EXPECT_EQ(has(16, 12, side_by_side), std::pair(true, false));
+  EXPECT_EQ(has(12, 8, side_by_side), std::pair(false, true));                   // no whole pieces
+  EXPECT_EQ(has(16, 8, {16, 32, 96, 1}), std::pair(true, true));                 // any order of axes
+  EXPECT_EQ(has(16, 8, side_by_side, 16), std::pair(true, true));
+  EXPECT_EQ(has(16, 8, side_by_side, 8), std::pair(false, true));                // not aligned
+  for (int axis = 0; axis < 4; ++axis) {
+    shape strides = side_by_side;
+    strides[axis] += axis == 3 ? 1 : 4;
+    EXPECT_EQ(has(16, 8, strides), std::pair(false, true)) << axis;
+  }
+  EXPECT_EQ(call_of(1, 1, 1, 1, 10, 4).has_v_rows, true);  // of four floats to a piece
+}
+
 /// Ragged queries over ragged keys. Offsets stand in memory that may be looked at.
 auto ragged_work(const shape& q, const std::vector<int>& q_offsets, index most_q, const shape& k, const shape& v,
                  const std::vector<int>& k_offsets, index most_k, const shape& out,

@@ -129,6 +129,39 @@ TEST(emulator, refuses_races_whoever_runs_first) {
   EXPECT_NE(reads_its_neighbour.find("a write races with a read"), std::string::npos) << reads_its_neighbour;
 }
 
+TEST(emulator, a_copy_is_there_after_its_wait_and_for_others_a_barrier_later) {
+  struct alignas(16) piece {
+    int x[4];
+  };
+  std::vector<piece> memory(64);
+  for (int i = 0; i < 64; ++i) memory[static_cast<std::size_t>(i)] = {{i, 0, 0, -i}};
+  const auto copies = [&](bool waits, bool meets, int distance, bool aligned = true) {
+    return verdict([&, waits, meets, distance, aligned](auto& b) {
+      const auto x = b.template shared<piece, 64>();
+      const int t = b.thread();
+      const char* const from = reinterpret_cast<const char*>(&memory[static_cast<std::size_t>(t)]) + (aligned ? 0 : 4);
+      b.copy(x, t, from, t % 2 == 0);
+      if (waits) b.wait_for_copies();
+      if (meets) b.barrier();
+      const int of = t ^ distance;
+      EXPECT_EQ(x.get(of).x[0], of % 2 == 0 ? of : 0);
+      EXPECT_EQ(x.get(of).x[3], of % 2 == 0 ? -of : 0);
+    });
+  };
+  EXPECT_EQ(copies(true, false, 0), "");
+  EXPECT_EQ(copies(true, true, 2), "");
+  EXPECT_NE(copies(true, false, 2), "");
+  EXPECT_EQ(copies(false, true, 0), "a read does not wait for a copy");
+  EXPECT_EQ(copies(false, true, 2), "a read does not wait for a copy");
+  EXPECT_EQ(copies(true, true, 0, false), "a copy from an address that is not aligned");
+  EXPECT_EQ(verdict([&](auto& b) {
+              const auto x = b.template shared<piece, 64>();
+              b.copy(x, b.thread(), memory.data(), true);
+              x.set(b.thread(), {});
+            }),
+            "a write does not wait for a copy");
+}
+
 TEST(emulator, refuses_a_barrier_that_some_threads_miss) {
   EXPECT_EQ(verdict([](auto& b) {
               if (b.thread() != 7) b.barrier();

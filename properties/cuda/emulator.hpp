@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device in plain C++: the operations of cuda/block.hpp with the threads of a block as fibers, run one after another in
 // an order that is forward, backward or random. It refuses what a device would get wrong in silence: a read of shared
-// memory that nobody wrote, an access that no barrier separates from another thread's (a race), a barrier or shuffle that
-// some threads miss. And it can break a kernel on purpose, to show that a test would notice (`fault`).
+// memory that nobody wrote, or that a copy is still on its way to, an access that no barrier separates from another
+// thread's (a race), a barrier or shuffle that some threads miss. And it can break a kernel on purpose, to show that a test
+// would notice (`fault`).
 #pragma once
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "fiber.hpp"
 #include "regroup/cuda/block.hpp"
 #include "regroup/cuda/mma.hpp"
+#include "regroup/math.hpp"
 
 namespace emulated {
 
@@ -35,7 +37,7 @@ enum class schedule { forward, backward, random };
 
 /// One operation of a kind, counted from 0 in each thread's own order, that is left out or done at a wrong place.
 struct fault {
-  enum kind { none, skip_barrier, shift_shuffle, shift_get, shift_set } what = none;
+  enum kind { none, skip_barrier, skip_wait, shift_shuffle, shift_get, shift_set, kinds } what = none;
   int which = 0;
 };
 
@@ -61,11 +63,17 @@ class machine {
     int thread = -1;
     int block_epoch = 0;
     int group_epoch = 0;
+    bool is_copy = false;  // on its way: not even its own thread may look
   };
   struct shared_array {
     std::vector<std::byte> bytes;
     std::vector<access> writer;               // of each element; thread -1: nobody yet
     std::vector<std::vector<access>> readers;  // since then
+  };
+  struct copy_on_its_way {
+    shared_array* to;
+    std::size_t at;
+    const void* from;  // null for zeros
   };
   enum class waiting { nothing, barrier, group, shuffle };
   struct thread {
@@ -75,7 +83,8 @@ class machine {
     int group_epoch = 0;
     bool done = true;
     const void* value = nullptr;  // what it hands to a shuffle
-    int counts[5] = {};
+    int counts[fault::kinds] = {};
+    std::vector<copy_on_its_way> copies;
     std::exception_ptr thrown;
   };
 
@@ -126,7 +135,7 @@ class machine {
   schedule order_;
   std::mt19937_64 random_;
   fault fault_;
-  int most_[5] = {};
+  int most_[fault::kinds] = {};
   index block_ = 0;
   index blocks_ = 0;
   std::vector<thread> threads_;
@@ -143,6 +152,9 @@ class machine::array {
   void set(int i, const T& x) const;
 
  private:
+  friend class operations_of;
+  /// The element that thread `by_` may write now, and is noted to.
+  [[nodiscard]] std::size_t written(int i, bool is_copy) const;
   [[nodiscard]] std::size_t checked(int i) const {
     if (i < 0 || i >= size_) throw broken_kernel("index " + std::to_string(i) + " of " + std::to_string(size_));
     return static_cast<std::size_t>(i);
@@ -216,6 +228,50 @@ class machine::operations_of {
     wait(waiting::shuffle, cuda::warp_threads);
     return sums;
   }
+  /// The lanes' words of four matrices, each of eight rows that the documentation's lanes point to.
+  template <bool Transposed>
+  regroup::cuda::mma_left matrices(const array<regroup::cuda::mma_row>& x, int i) {
+    namespace cuda = regroup::cuda;
+    const cuda::mma_row own_row = x.get(i);
+    own().value = &own_row;
+    wait(waiting::shuffle, cuda::warp_threads);
+    const int lane = thread_ % cuda::warp_threads, shift = hit(fault::shift_shuffle) ? 1 : 0;
+    cuda::mma_left taken{};
+    for (int matrix = 0; matrix < 4; ++matrix) {
+      for (int e = 0; e < 2; ++e) {
+        const auto at = cuda::mma_place_loaded(lane, e, Transposed);
+        const int from = thread_ - lane + (matrix * 8 + at.row + shift) % cuda::warp_threads;
+        const auto& row = *static_cast<const cuda::mma_row*>(machine_.threads_[static_cast<std::size_t>(from)].value);
+        taken.words[matrix] |= (row.words[at.column / 2] >> at.column % 2 * 16 & 0xffffu) << e * 16;
+      }
+    }
+    wait(waiting::shuffle, cuda::warp_threads);
+    return taken;
+  }
+  template <class T>
+  [[nodiscard]] std::uint32_t narrowed(float x, float y) const {
+    return regroup::cuda::factor_of(regroup::cuda::mma_pair<T>{{T(x), T(y)}}).words[0];
+  }
+  [[nodiscard]] float exp2(float x) const { return regroup::math::exp2(x); }
+  template <class T>
+  void copy(const array<T>& to, int i, const void* from, bool is_there) {
+    static_assert(sizeof(T) == 16);
+    if (reinterpret_cast<std::uintptr_t>(from) % 16 != 0) throw broken_kernel("a copy from an address that is not aligned");
+    own().copies.push_back({&to.memory_, to.written(i, true), is_there ? from : nullptr});
+  }
+  void wait_for_copies() {
+    if (hit(fault::skip_wait)) return;
+    for (const copy_on_its_way& c : own().copies) {
+      std::byte* const to = c.to->bytes.data() + 16 * c.at;
+      if (c.from == nullptr) {
+        std::memset(to, 0, 16);
+      } else {
+        std::memcpy(to, c.from, 16);
+      }
+      c.to->writer[c.at] = {thread_, own().block_epoch, own().group_epoch};
+    }
+    own().copies.clear();
+  }
   template <class T, int N>
   array<T> shared() {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -231,7 +287,7 @@ class machine::operations_of {
  private:
   friend class machine;
 
-  [[nodiscard]] auto& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
+  [[nodiscard]] struct machine::thread& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
   bool hit(fault::kind what) const {
     const int number = own().counts[what]++;
     machine_.most_[what] = std::max(machine_.most_[what], number + 1);
@@ -273,24 +329,29 @@ T machine::array<T>::get(int i) const {
   const std::size_t at = checked((i + (by_.hit(fault::shift_get) ? 1 : 0)) % size_);
   const access& writer = memory_.writer[at];
   if (writer.thread < 0) throw broken_kernel("shared memory is read that nobody wrote");
+  if (writer.is_copy) throw broken_kernel("a read does not wait for a copy");
   const machine& m = by_.machine_;
   if (!m.is_ordered(writer, by_.thread_, m.group_width_)) throw broken_kernel("a read races with a write");
   memory_.readers[at].push_back({by_.thread_, by_.own().block_epoch, by_.own().group_epoch});
   return *reinterpret_cast<const T*>(memory_.bytes.data() + at * sizeof(T));
 }
 template <class T>
-void machine::array<T>::set(int i, const T& x) const {
+std::size_t machine::array<T>::written(int i, bool is_copy) const {
   const std::size_t at = checked((i + (by_.hit(fault::shift_set) ? 1 : 0)) % size_);
   const machine& m = by_.machine_;
-  if (memory_.writer[at].thread >= 0 && !m.is_ordered(memory_.writer[at], by_.thread_, m.group_width_)) {
-    throw broken_kernel("two writes race");
-  }
+  const access& writer = memory_.writer[at];
+  if (writer.is_copy) throw broken_kernel("a write does not wait for a copy");
+  if (writer.thread >= 0 && !m.is_ordered(writer, by_.thread_, m.group_width_)) throw broken_kernel("two writes race");
   for (const access& reader : memory_.readers[at]) {
     if (!m.is_ordered(reader, by_.thread_, m.group_width_)) throw broken_kernel("a write races with a read");
   }
-  memory_.writer[at] = {by_.thread_, by_.own().block_epoch, by_.own().group_epoch};
+  memory_.writer[at] = {by_.thread_, by_.own().block_epoch, by_.own().group_epoch, is_copy};
   memory_.readers[at].clear();
-  std::memcpy(memory_.bytes.data() + at * sizeof(T), &x, sizeof(T));
+  return at;
+}
+template <class T>
+void machine::array<T>::set(int i, const T& x) const {
+  std::memcpy(memory_.bytes.data() + written(i, false) * sizeof(T), &x, sizeof(T));
 }
 
 template <class Kernel>

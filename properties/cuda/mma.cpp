@@ -44,18 +44,18 @@ struct product {
   void operator()(B& b) const {
     const int lane = b.thread(), row = lane / 4, column = lane % 4 * 2;
     cuda::mma_sums s{{1, 2, 3, 4}};
-    constexpr int eights = cuda::mma_eights<T>;
-    for (int k = 0; k < 16; k += 8 * eights) {
-      cuda::mma_factors<T> upper, lower, right;
-      for (int e = 0; e < eights; ++e) {
-        const auto pair = [at = k + 8 * e + column](const auto& x) {
-          return cuda::factor_of(cuda::mma_pair<T>{{T(x(at)), T(x(at + 1))}});
-        };
-        upper[e] = pair([&](int at) { return left_at(row, at); });
-        lower[e] = pair([&](int at) { return left_at(row + 8, at); });
-        right[e] = pair([&](int at) { return right_at(at, row); });
-      }
-      s = cuda::multiply<T>(b, upper, lower, right, s);
+    const auto pair = [&](int at, const auto& x) {
+      return cuda::factor_of(cuda::mma_pair<T>{{T(x(at + column)), T(x(at + column + 1))}});
+    };
+    const auto upper = [&](int at) { return pair(at, [&](int k) { return left_at(row, k); }); };
+    const auto lower = [&](int at) { return pair(at, [&](int k) { return left_at(row + 8, k); }); };
+    const auto right = [&](int at) { return pair(at, [&](int k) { return right_at(k, row); }); };
+    if constexpr (cuda::mma_depth<T> == 8) {
+      for (int k = 0; k < 16; k += 8) s = cuda::multiply(b, upper(k), lower(k), right(k), s);
+    } else {
+      const auto word = [](const auto& factor) { return factor.words[0]; };
+      s = b.template mma<T>({{word(upper(0)), word(lower(0)), word(upper(8)), word(lower(8))}},
+                            {{word(right(0)), word(right(8))}}, s);
     }
     for (int i = 0; i < 4; ++i) {
       const place at = cuda::mma_place_sum(lane, i);
@@ -95,6 +95,42 @@ TEST(mma, is_laid_out_as_documented) {  // lane 13: the fourth row of eight, the
   for (int i = 0; i < 4; ++i) EXPECT_EQ(cuda::mma_place_left<float>(13, i), left_8[i]);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(cuda::mma_place_right<float>(13, i), right_8[i]);
   for (int i = 0; i < 4; ++i) EXPECT_EQ(cuda::mma_place_sum(13, i), sums[i]);
+}
+
+/// Element (row, column) of matrix m of four.
+std::uint32_t entry(int m, int row, int column) { return static_cast<std::uint32_t>(100 + m * 64 + row * 8 + column); }
+
+template <bool Transposed>
+struct loads {
+  cuda::mma_left* words;  // a lane's
+  template <class B>
+  void operator()(B& b) const {
+    const auto x = b.template shared<cuda::mma_row, 64>();
+    const int lane = b.thread();
+    cuda::mma_row row{};
+    for (int c = 0; c < 8; ++c) row.words[c / 2] |= entry(lane / 8, lane % 8, c) << c % 2 * 16;
+    x.set(2 * lane, row);
+    b.barrier();
+    words[lane] = b.template matrices<Transposed>(x, 2 * lane);
+  }
+};
+
+TEST(mma, loads_matrices_as_documented) {
+  EXPECT_EQ(cuda::mma_place_loaded(13, 1, false), (place{3, 3}));
+  EXPECT_EQ(cuda::mma_place_loaded(13, 1, true), (place{3, 3}));
+  EXPECT_EQ(cuda::mma_place_loaded(30, 0, false), (place{7, 4}));
+  EXPECT_EQ(cuda::mma_place_loaded(30, 0, true), (place{4, 7}));
+  cuda::mma_left rows[32], columns[32];
+  machine().run(loads<false>{rows}, 1, 32);
+  machine().run(loads<true>{columns}, 1, 32);
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int m = 0; m < 4; ++m) {
+      for (int i = 0; i < 2; ++i) {  // as PTX's tables have it
+        EXPECT_EQ(rows[lane].words[m] >> 16 * i & 0xffffu, entry(m, lane / 4, lane % 4 * 2 + i)) << lane;
+        EXPECT_EQ(columns[lane].words[m] >> 16 * i & 0xffffu, entry(m, lane % 4 * 2 + i, lane / 4)) << lane;
+      }
+    }
+  }
 }
 
 TEST(mma, multiplies_pairs) {

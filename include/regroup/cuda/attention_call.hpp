@@ -66,6 +66,7 @@ struct attention_call {
   index page_size, batches, key_heads;
   int group, d, dv;
   float scale;
+  bool has_k_rows = false, has_v_rows = false;  // of 16 bits: eight elements side by side, and aligned, wherever eight begin
 
   [[nodiscard]] constexpr int most_rows() const { return group * static_cast<int>(queries.most); }
   [[nodiscard]] constexpr index head_of(const attention_place& at, int row) const {
@@ -129,6 +130,59 @@ struct tile_of_keys {
   int first, keys;
   bool looks;
 };
+/// The keys [begin, end) of the leaf that begins at `first`: all that the block's rows see, and the warp's rows no others
+/// than [own_begin, own_end).
+template <class T, class Sights>
+struct leaf_of_keys {
+  using key_place = typename attention_call<T>::key_place;
+  static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
+  const attention_call<T>& call;
+  const attention_place& at;
+  const Sights& sights;
+  index first;
+  int begin, end, own_begin, own_end;
+
+  [[nodiscard]] constexpr int first_tile() const { return begin / tile_keys * tile_keys; }
+  [[nodiscard]] constexpr int keys_of(int tile) const { return smaller(end - tile, tile_keys); }
+  /// Where this thread's key of a tile stands (past the last one, where the array begins), to be noted for the block, which
+  /// may look after a barrier.
+  template <class Block>
+  constexpr key_place locate(Block& b, int tile) const {
+    return b.thread() < keys_of(tile) ? call.locate(at, first + tile + b.thread()) : key_place{0, 0};
+  }
+  template <class Block>
+  constexpr void note(Block& b, attention_turns& turn, const key_place& place) const {
+    turn.places = tile_keys - turn.places;
+    if (b.thread() < tile_keys) places_of(b).set(turn.places + b.thread(), place);
+  }
+  /// The places that were noted last.
+  template <class Block>
+  constexpr auto places(Block& b, const attention_turns& turn) const {
+    return [places = places_of(b), base = turn.places](int key) { return places.get(base + key); };
+  }
+  template <class Places>
+  constexpr auto tile(int begin_of, const Places& places) const {
+    const int keys = keys_of(begin_of);
+    const bool looks = own_begin < begin_of + keys && begin_of < own_end;
+    return tile_of_keys<Sights, Places>{at, sights, places, first, begin_of, keys, looks};
+  }
+
+ private:
+  template <class Block>
+  static constexpr auto places_of(Block& b) {
+    return b.template shared<key_place, 2 * tile_keys>();
+  }
+};
+/// A leaf by a tile that is folded when the one before is done.
+template <class Tile, class Block, class Leaf, class States>
+constexpr void fold_each_tile(const Tile& by, Block& b, attention_turns& turn, const Leaf& leaf, States& s) {
+  for (int tile = leaf.first_tile(); tile < leaf.end; tile += Leaf::tile_keys) {
+    leaf.note(b, turn, leaf.locate(b, tile));
+    b.barrier();
+    const auto places = leaf.places(b, turn);
+    by.fold(b, turn, leaf.tile(tile, places), s);
+  }
+}
 
 /// The units of a call: its columns, a block's at a time, of its rows, a block's at a time, of each key head and batch.
 /// A batch of fewer rows than others leaves the last of its units with nothing to do.

@@ -43,7 +43,6 @@ struct attend_leaves {
   static constexpr int resident_blocks = Tile::resident_blocks;
   using shape = typename Tile::shape;
   using states = typename shape::state[static_cast<std::size_t>(shape::thread_rows)];
-  static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
   static constexpr int warp_rows = shape::rows * warp_threads / block_threads;
   attention_call<T> call;
   Rule rule;
@@ -82,12 +81,8 @@ struct attend_leaves {
       own_end = seen.last > own_end ? seen.last : own_end;
     }
     unrolled<shape::thread_rows>([&](int r) { s[r] = typename shape::monoid{}.identity(); });
-    for (int tile = begin / tile_keys * tile_keys; tile < end; tile += tile_keys) {
-      const int keys = smaller(end - tile, tile_keys);
-      const bool looks = own_begin < tile + keys && tile < own_end;
-      const auto places = find(b, turn, at, first_key + tile, keys);
-      Tile{call, rule}.fold(b, turn, tile_of_keys{at, sights, places, first_key, tile, keys, looks}, s);
-    }
+    const leaf_of_keys<T, decltype(sights)> keys{call, at, sights, first_key, begin, end, own_begin, own_end};
+    Tile{call, rule}.fold_leaf(b, turn, keys, s);
   }
 
   template <class Block>
@@ -110,16 +105,6 @@ struct attend_leaves {
     }
     b.barrier();
     return [sights, base = turn.rows](int row) { return sights.get(base + row); };
-  }
-
-  template <class Block>
-  constexpr auto find(Block& b, attention_turns& turn, const attention_place& at, index first_key, int keys) const {
-    using key_place = typename attention_call<T>::key_place;
-    auto places = b.template shared<key_place, 2 * tile_keys>();
-    turn.places = tile_keys - turn.places;
-    if (b.thread() < keys) places.set(turn.places + b.thread(), call.locate(at, first_key + b.thread()));
-    b.barrier();
-    return [places, base = turn.places](int key) { return places.get(base + key); };
   }
 };
 

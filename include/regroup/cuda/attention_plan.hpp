@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <type_traits>
@@ -26,6 +27,14 @@ attention_array<T> as_array(const view<T>& x) {
   attention_array<T> a{x.data(), {}};
   for (int axis = 0; axis < x.rank(); ++axis) a.strides[4 - x.rank() + axis] = x.stride(axis);
   return a;
+}
+/// Whether every row of `width` elements is whole pieces of 16 bytes, each aligned, wherever in the array it stands.
+template <class T>
+bool has_aligned_rows(const attention_array<T>& x, index width) {
+  constexpr index piece = 16 / sizeof(T);
+  const auto whole = [](index n) { return n % piece == 0; };
+  return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.strides[3] == 1 && whole(width) &&
+         std::all_of(x.strides, x.strides + 3, whole);
 }
 
 /// Copied bytewise: std::tuple's assignment is not trivial, but nobody assigns.
@@ -194,6 +203,8 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
                          .d = static_cast<int>(p.d),
                          .dv = static_cast<int>(p.dv),
                          .scale = p.scale};
+  call.has_k_rows = has_aligned_rows(call.k, call.d);
+  call.has_v_rows = has_aligned_rows(call.v, call.dv);
   if (keys.table) std::copy_n(keys.table->strides().begin(), 2, call.table_strides);
   if (keys.lengths && keys.lengths->size() > 1 && keys.lengths->strides()[0] != 1) {
     throw_shape("on a device key lengths stand side by side; got strides " + to_string(keys.lengths->strides()));

@@ -66,6 +66,10 @@ struct plain_tile {
   const attention_call<T>& call;
   const Rule& rule;
 
+  template <class Block, class Leaf>
+  constexpr void fold_leaf(Block& b, attention_turns& turn, const Leaf& leaf, states& s) const {
+    fold_each_tile(*this, b, turn, leaf, s);
+  }
   /// Adds the keys of a tile to the thread's states.
   template <class Block, class Keys>
   constexpr void fold(Block& b, attention_turns& turn, const Keys& tile, states& s) const {

@@ -29,7 +29,13 @@ inline constexpr int warp_threads = 32;
 ///     shuffle_up<Width>(x, d)            x of the thread d places before; one's own ahead of its start
 ///     broadcast<Width>(x)                x of the group's first thread
 ///     mma<T>(left, right, sums)          a warp's product of small matrices, added to sums (cuda/mma.hpp)
+///     matrices<Transposed>(x, i)         a warp's four matrices 8 x 8 from rows in shared memory (mma_place_loaded)
 ///     shared<T, N>()                     the block's array of N objects T, one for each pair (T, N): `get(i)`, `set(i, x)`
+/// And what a thread does alone:
+///     narrowed<T>(x, y)                  both rounded to 16 bits, side by side in a word (cuda/mma.hpp)
+///     exp2(x)                            2^x within 4 u; 0 below 2^-126
+///     copy(x, i, from, is_there)         16 bytes on their way from aligned global memory to x[i], or zeros; there for this
+///     wait_for_copies()                  thread after its next wait, and for others after a barrier behind that
 template <class B>
 concept block = requires(B& b, float x, int i) {
   { b.thread() } -> std::same_as<int>;

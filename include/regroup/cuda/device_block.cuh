@@ -57,6 +57,23 @@ class device_block {
   }
 
   template <class T>
+  __device__ std::uint32_t narrowed(float x, float y) {
+    std::uint32_t word;
+    if constexpr (std::is_same_v<T, float16>) {
+      asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
+    } else {
+      asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(y), "f"(x));
+    }
+    return word;
+  }
+
+  __device__ float exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+  }
+
+  template <class T>
   struct array {
     T* first;
     __device__ T get(int i) const { return first[i]; }
@@ -68,7 +85,31 @@ class device_block {
     return {reinterpret_cast<T*>(bytes)};
   }
 
+  template <bool Transposed>
+  __device__ mma_left matrices(const array<mma_row>& x, int i) {
+    mma_left m;
+    if constexpr (Transposed) {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(m.words[0]), "=r"(m.words[1]), "=r"(m.words[2]), "=r"(m.words[3]) : "r"(address(x, i)) : "memory");
+    } else {
+      asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                   : "=r"(m.words[0]), "=r"(m.words[1]), "=r"(m.words[2]), "=r"(m.words[3]) : "r"(address(x, i)) : "memory");
+    }
+    return m;
+  }
+  template <class T>
+  __device__ void copy(const array<T>& to, int i, const void* from, bool is_there) {
+    static_assert(sizeof(T) == 16);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(address(to, i)), "l"(__cvta_generic_to_global(from)), "r"(is_there ? 16 : 0) : "memory");
+  }
+  __device__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+
  private:
+  template <class T>
+  __device__ static unsigned address(const array<T>& x, int i) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(x.first + i));
+  }
   /// This thread's group within its warp.
   template <int Width>
   __device__ static unsigned group() {

@@ -61,6 +61,17 @@ constexpr T mma_element(const std::uint32_t* words, int i) {
   }
 }
 
+/// Eight elements of 16 bits side by side: a row of one of the four matrices 8 x 8 that a warp loads at once (ldmatrix.x4).
+/// Lane i says where row i % 8 of matrix i / 8 is, and has word j of matrix j: two neighbours of its row lane / 4, or,
+/// transposed, of its column lane / 4. So four matrices of q, k (rows are keys) and, transposed, v are what a product takes.
+struct alignas(16) mma_row {
+  std::uint32_t words[4];
+};
+constexpr mma_place mma_place_loaded(int lane, int i, bool is_transposed) {
+  const int of_eight = lane / 4, of_four = lane % 4 * 2 + i;
+  return is_transposed ? mma_place{of_four, of_eight} : mma_place{of_eight, of_four};
+}
+
 /// Two neighbours of a row: columns 2 t and 2 t + 1 of eight, which lane t of a row's four has.
 template <class T>
 struct alignas(2 * sizeof(T)) mma_pair {
@@ -105,28 +116,19 @@ constexpr bool has_factor(T x) {
   return last - last == 0;
 }
 
-/// sums + left right for 8 columns of depth at a time, of which 16 bits take two eights at once. Floats are three products
-/// (the rests have none with each other: 2^-22 of a product at most); one that does not fit makes NaN. The columns are
-/// handed over in another order, left and right alike, which changes no sum.
-template <class T>
-inline constexpr int mma_eights = mma_depth<T> / 8;
-template <class T>
-using mma_factors = mma_factor<T>[static_cast<std::size_t>(mma_eights<T>)];
-template <class T, class Block>
-constexpr mma_sums multiply(Block& b, const mma_factors<T>& upper, const mma_factors<T>& lower, const mma_factors<T>& right,
-                            mma_sums sums) {
-  if constexpr (mma_eights<T> == 2) {
-    return b.template mma<T>({{upper[0].words[0], lower[0].words[0], upper[1].words[0], lower[1].words[0]}},
-                             {{right[0].words[0], right[1].words[0]}}, sums);
-  } else {
-    const auto& [u] = upper[0];
-    const auto& [l] = lower[0];
-    const auto& [r] = right[0];
-    const mma_left large{{u[0], l[0], u[1], l[1]}}, rest{{u[2], l[2], u[3], l[3]}};
-    sums = b.template mma<T>(rest, {{r[0], r[1]}}, sums);
-    sums = b.template mma<T>(large, {{r[2], r[3]}}, sums);
-    return b.template mma<T>(large, {{r[0], r[1]}}, sums);
-  }
+/// sums + left right of floats, 8 columns deep, by three products (the rests have none with each other: 2^-22 of a product
+/// at most); one that does not fit makes NaN. The columns are handed over in another order, left and right alike, which
+/// changes no sum.
+template <class Block>
+constexpr mma_sums multiply(Block& b, const mma_factor<float>& upper, const mma_factor<float>& lower,
+                            const mma_factor<float>& right, mma_sums sums) {
+  const auto& [u] = upper;
+  const auto& [l] = lower;
+  const auto& [r] = right;
+  const mma_left large{{u[0], l[0], u[1], l[1]}}, rest{{u[2], l[2], u[3], l[3]}};
+  sums = b.template mma<float>(rest, {{r[0], r[1]}}, sums);
+  sums = b.template mma<float>(large, {{r[2], r[3]}}, sums);
+  return b.template mma<float>(large, {{r[0], r[1]}}, sums);
 }
 
 }  // namespace regroup::cuda
