@@ -15,6 +15,9 @@
 
 namespace regroup::cuda {
 
+template <class Held, class Map>
+class team_tile;
+
 /// One tile of at least one element, as its team holds it: thread j has the elements j, j + P, j + 2 P, ... in registers,
 /// where they are small; any other is read when it is wanted.
 template <class Team, class Source>
@@ -58,6 +61,11 @@ class held_tile {
         if (k < count) body(k);
       });
     });
+  }
+  /// The tile's leaf by m over map(element), in every thread.
+  template <class M, class Map>
+  constexpr state_of<M> fold(const M& m, const Map& map) const {
+    return team_tile(*this, map).fold(m);
   }
   /// x = f(x) for every element, where it is held.
   template <class F>
