@@ -42,14 +42,16 @@ class held_tile {
       return at(team_.rank() + Team::threads * k);
     }
   }
-  /// body(the number of elements of this thread): a constant for a whole tile.
+  /// Elements of this thread.
+  [[nodiscard]] constexpr int steps() const { return (size_ - team_.rank() + Team::threads - 1) / Team::threads; }
+  /// body(their number): a constant for a whole tile.
   template <class Body>
   constexpr void with_steps(const Body& body) const {
     constexpr int whole = Team::threads * Team::held;
     if (whole == tile_elements && size_ == whole) {
       body(std::integral_constant<int, Team::held>{});
     } else {
-      body((size_ - team_.rank() + Team::threads - 1) / Team::threads);
+      body(steps());
     }
   }
 

@@ -89,7 +89,9 @@ constexpr void write_tile(const Held& held, const Y& y, index first, const Map& 
   if (auto* const side_by_side = y.contiguous(); side_by_side != nullptr) {  // then addresses are a constant apart
     held.each([&](int k) { side_by_side[own + team::threads * k] = static_cast<place>(value(k)); });
   } else {
-    held.each([&](int k) { y[own + team::threads * k] = static_cast<place>(value(k)); });
+    unrolled<team::held>([&](int k) {  // with no code of its own for a whole tile
+      if (k < held.steps()) y[own + team::threads * k] = static_cast<place>(value(k));
+    });
   }
   if constexpr (requires { map.finish(y); }) {  // by whoever wrote that place
     const index i = map.target - first;
