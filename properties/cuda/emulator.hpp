@@ -270,7 +270,7 @@ class machine::operations_of {
     }
     return {*this, memory, N};
   }
-  [[nodiscard]] auto& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
+  [[nodiscard]] machine::thread& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
   [[nodiscard]] access now() const { return {thread_, own().cluster_epoch, own().block_epoch, own().group_epoch}; }
   bool hit(fault::kind what) const {
     const int number = own().counts[what]++;
