@@ -5,7 +5,6 @@
 // exchanges, after every block has read its tiles. Level: lane to device.
 #pragma once
 
-#include <bit>
 #include <concepts>
 #include <type_traits>
 #include <utility>
@@ -19,7 +18,7 @@ namespace regroup::cuda {
 template <int Tiles, class Cluster, class Source>
 class clustered_tiles {
  public:
-  static_assert(std::has_single_bit(unsigned{Tiles}));
+  static_assert(Tiles <= 2);  // of more the tree is not a chain
   static constexpr index reach = Tiles * tile_elements;
 
   constexpr clustered_tiles(Cluster& all, const Source& x)
@@ -30,19 +29,13 @@ class clustered_tiles {
   /// The row's fold by m over map(element), in every thread of the cluster.
   template <class M, class Map>
   constexpr state_of<M> fold(const M& m, const Map& map) const {
-    slots<state_of<M>, Tiles> node;
-    node[0].value = m.identity();  // of a block past the row's end, which no other one reads
+    state_of<M> node = m.identity();  // stays so in a block past the row's end, which no other one reads
     unrolled<Tiles>([&](int k) {
-      if (tile_[k].size() > 0) node[k].value = leaf(m, team_tile(tile_[k], map));
+      if (tile_[k].size() == 0) return;
+      const state_of<M> s = leaf(m, team_tile(tile_[k], map));
+      node = k == 0 ? s : m(node, s);
     });
-    unrolled<std::countr_zero(unsigned{Tiles})>([&](int level) {
-      unrolled<Tiles / 2>([&](int pair) {
-        const int left = pair << (level + 1);
-        const int right = left + (1 << level);
-        if (right < Tiles && tile_[right].size() > 0) node[left].value = m(node[left].value, node[right].value);
-      });
-    });
-    return cluster_.join(m, node[0].value, static_cast<int>(nodes_of(size_, reach)));
+    return cluster_.join(m, node, static_cast<int>(nodes_of(size_, reach)));
   }
   template <class F>
   constexpr void replace(const F& f) {
