@@ -94,7 +94,7 @@ void expect_the_bits_of_seq(machine on, call<X, Target> device, const std::strin
 
 TEST(cross_entropy_rows, of_every_length) {
   for (auto [name, on] : emulated::machines()) {
-    for (const std::int64_t n : {8, 31, 33, 129, 1000, 1024, 1025, 4096, 4097, 9000, 65'537, 150'000}) {
+    for (const std::int64_t n : {8, 31, 33, 129, 1000, 1024, 1025, 4096, 4097, 9000, 40'000, 65'537, 150'000}) {
       if (n > 9000 && (order::small() || name != "random")) continue;
       for (const kind k : {kind::plain, kind::special, kind::wide}) {
         expect_the_bits_of_seq(on, some<float>(k, n < 200 ? 70 : 3, n), name + ", classes: " + std::to_string(n));
@@ -105,7 +105,7 @@ TEST(cross_entropy_rows, of_every_length) {
 }
 
 TEST(cross_entropy_rows, of_bfloat16_and_other_targets) {
-  for (const std::int64_t n : {8, 500, 5000}) {
+  for (const std::int64_t n : {8, 500, 5000, 9000}) {
     expect_the_bits_of_seq(machine(schedule::random, 3), some<regroup::bfloat16, std::int64_t>(kind::plain, 40, n),
                            "bfloat16, classes: " + std::to_string(n));
   }

@@ -27,14 +27,14 @@ struct kernel {
 template <class F>
 kernel(F) -> kernel<F>;
 
-/// What a machine says of a kernel of one block of 64 threads under every schedule; "" where it runs.
+/// What a machine says of a kernel of one cluster of blocks of 64 threads under every schedule; "" where it runs.
 template <class F>
-std::string verdict(const F& f) {
+std::string verdict(const F& f, int blocks = 1) {
   std::string said;
   for (const auto order : {schedule::forward, schedule::backward, schedule::random}) {
     machine on(order, 5);
     try {
-      on.run(kernel{f}, 1, 64);
+      on.run(kernel{f}, blocks, 64, blocks);
     } catch (const broken_kernel& e) {
       if (!said.empty() && said != e.what()) return said + " | " + e.what();
       said = e.what();
@@ -179,6 +179,61 @@ TEST(emulator, refuses_a_barrier_that_some_threads_miss) {
               }
             }),
             "threads wait for each other in different operations");
+}
+
+TEST(emulator, blocks_of_a_cluster_reach_each_others_memory) {
+  std::vector<int> seen(6 * 64, -1);
+  machine on(schedule::random, 3);
+  on.run(kernel{[&](auto& b) {
+           auto x = b.template shared<int, 64>();
+           x.set(b.thread(), static_cast<int>(b.block()) * 64 + b.thread());
+           b.cluster_barrier();
+           const int next = (b.cluster_rank() + 1) % b.cluster_blocks();
+           const auto theirs = b.template shared_of<int, 64>(next);
+           seen[static_cast<std::size_t>(b.block() * 64 + b.thread())] = theirs.get(63 - b.thread());
+           b.cluster_barrier();
+         }},
+         6, 64, 3);
+  for (int block = 0; block < 6; ++block) {
+    for (int t = 0; t < 64; ++t) {
+      const int of = block / 3 * 3 + (block + 1) % 3;
+      EXPECT_EQ(seen[static_cast<std::size_t>(block * 64 + t)], of * 64 + 63 - t);
+    }
+  }
+}
+
+TEST(emulator, refuses_what_only_a_barrier_of_the_cluster_makes_safe) {
+  const auto reads = [](bool before, bool after) {
+    return verdict([=](auto& b) {
+      auto x = b.template shared<int, 64>();
+      x.set(b.thread(), 1);
+      before ? b.cluster_barrier() : b.barrier();
+      b.template shared_of<int, 64>(1 - b.cluster_rank()).get(b.thread());
+      after ? b.cluster_barrier() : b.barrier();
+    }, 2);
+  };
+  EXPECT_EQ(reads(true, true), "");
+  EXPECT_EQ(reads(false, true), "shared memory of a block that may not have begun");
+  EXPECT_EQ(reads(true, false), "a block leaves while another may use its shared memory");
+  const auto races = verdict([](auto& b) {
+    auto x = b.template shared<int, 64>();
+    b.cluster_barrier();
+    x.set(b.thread(), 1);
+    b.barrier();
+    b.template shared_of<int, 64>(1 - b.cluster_rank()).get(b.thread());
+    b.cluster_barrier();
+  }, 2);
+  EXPECT_NE(races.find("a read races with a write"), std::string::npos) << races;
+  const auto late = verdict([](auto& b) {
+    b.template shared<int, 1>();
+    b.cluster_barrier();
+    if (b.cluster_rank() == 0 && b.thread() == 0) b.template shared_of<int, 1>(1).set(0, 1);
+  }, 2);
+  EXPECT_NE(late.find("block"), std::string::npos) << late;
+  EXPECT_EQ(verdict([](auto& b) {
+              if (b.cluster_rank() == 0) b.cluster_barrier();
+            }, 2),
+            "a thread has returned that others wait for");
 }
 
 TEST(emulator, refuses_an_index_outside_an_array) {

@@ -2,8 +2,9 @@
 // A device in plain C++: the operations of cuda/block.hpp with the threads of a block as fibers, run one after another in
 // an order that is forward, backward or random. It refuses what a device would get wrong in silence: a read of shared
 // memory that nobody wrote, or that a copy is still on its way to, an access that no barrier separates from another
-// thread's (a race), a barrier or shuffle that some threads miss. And it can break a kernel on purpose, to show that a test
-// would notice (`fault`).
+// thread's (a race), a barrier or shuffle that some threads miss. Blocks of a cluster run together, and none may touch the
+// memory of one that may not have begun or may have left. And it can break a kernel on purpose, to show that a test would
+// notice (`fault`).
 #pragma once
 
 #include <algorithm>
@@ -37,7 +38,7 @@ enum class schedule { forward, backward, random };
 
 /// One operation of a kind, counted from 0 in each thread's own order, that is left out or done at a wrong place.
 struct fault {
-  enum kind { none, skip_barrier, skip_wait, shift_shuffle, shift_get, shift_set, kinds } what = none;
+  enum kind { none, skip_barrier, skip_wait, shift_shuffle, shift_get, shift_set, shift_block, kinds } what = none;
   int which = 0;
 };
 
@@ -49,9 +50,9 @@ class machine {
   /// Operations that the busiest thread has done, of the kind that a fault would hit.
   [[nodiscard]] int operations(fault::kind what) const { return most_[what]; }
 
-  /// Runs a kernel over a grid, block after block.
+  /// Runs a kernel over a grid, cluster after cluster of so many blocks.
   template <class Kernel>
-  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::block_threads);
+  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::block_threads, int cluster = 1);
 
  private:
   template <class T>
@@ -61,6 +62,7 @@ class machine {
 
   struct access {
     int thread = -1;
+    int cluster_epoch = 0;
     int block_epoch = 0;
     int group_epoch = 0;
     bool is_copy = false;  // on its way: not even its own thread may look
@@ -75,10 +77,16 @@ class machine {
     std::size_t at;
     const void* from;  // null for zeros
   };
-  enum class waiting { nothing, barrier, group, shuffle };
+  struct block_memory {
+    std::map<std::pair<std::type_index, int>, shared_array> arrays;
+    int touched = 0;   // the cluster's barriers before the last access of another block
+    bool is_left = false;
+  };
+  enum class waiting { nothing, cluster, barrier, group, shuffle };
   struct thread {
     waiting on = waiting::nothing;
     int width = 0;
+    int cluster_epoch = 0;
     int block_epoch = 0;
     int group_epoch = 0;
     bool done = true;
@@ -88,11 +96,12 @@ class machine {
     std::exception_ptr thrown;
   };
 
-  void start_block(index block, index blocks, int threads) {
-    block_ = block;
+  void start_cluster(index first_block, index blocks, int threads, int cluster) {
+    block_ = first_block;
     blocks_ = blocks;
-    shared_.clear();
-    threads_.assign(static_cast<std::size_t>(threads), {});
+    block_threads_ = threads;
+    shared_.assign(static_cast<std::size_t>(cluster), {});
+    threads_.assign(static_cast<std::size_t>(cluster * threads), {});
     for (thread& t : threads_) t.done = false;
   }
   [[nodiscard]] std::vector<int> order_of(int count) {
@@ -105,7 +114,7 @@ class machine {
   /// Whether thread t's wait is over: everybody it waits for is there, in the same operation.
   [[nodiscard]] bool arrived(int t) const {
     const thread& own = threads_[static_cast<std::size_t>(t)];
-    const int width = own.on == waiting::barrier ? static_cast<int>(threads_.size()) : own.width;
+    const int width = own.width;
     const int first = t / width * width;
     for (int i = first; i < first + width; ++i) {
       const thread& other = threads_[static_cast<std::size_t>(i)];
@@ -116,10 +125,11 @@ class machine {
   }
   void release(int t) {
     const thread own = threads_[static_cast<std::size_t>(t)];
-    const int width = own.on == waiting::barrier ? static_cast<int>(threads_.size()) : own.width;
+    const int width = own.width;
     const int first = t / width * width;
     for (int i = first; i < first + width; ++i) {
       thread& other = threads_[static_cast<std::size_t>(i)];
+      if (own.on == waiting::cluster) ++other.cluster_epoch;
       if (own.on == waiting::barrier) ++other.block_epoch;
       if (own.on == waiting::group) ++other.group_epoch;
       other.on = waiting::nothing;
@@ -128,8 +138,16 @@ class machine {
   /// Whether `before`, by another thread, is certain to come before what thread `now` does.
   [[nodiscard]] bool is_ordered(const access& before, int now, int width) const {
     const thread& t = threads_[static_cast<std::size_t>(now)];
-    if (before.thread == now || before.block_epoch < t.block_epoch) return true;
+    if (before.thread == now || before.cluster_epoch < t.cluster_epoch) return true;
+    if (before.thread / block_threads_ == now / block_threads_ && before.block_epoch < t.block_epoch) return true;
     return before.thread / width == now / width && before.group_epoch < t.group_epoch;
+  }
+  void leave(int t) {
+    block_memory& memory = shared_[static_cast<std::size_t>(t / block_threads_)];
+    memory.is_left = true;
+    if (memory.touched > threads_[static_cast<std::size_t>(t)].cluster_epoch) {
+      throw broken_kernel("a block leaves while another may use its shared memory");
+    }
   }
 
   schedule order_;
@@ -138,8 +156,9 @@ class machine {
   int most_[fault::kinds] = {};
   index block_ = 0;
   index blocks_ = 0;
-  std::vector<thread> threads_;
-  std::map<std::pair<std::type_index, int>, shared_array> shared_;
+  int block_threads_ = 0;
+  std::vector<thread> threads_;       // of all the cluster's blocks
+  std::vector<block_memory> shared_;  // of each of them
   int group_width_ = regroup::cuda::warp_threads;  // of the narrowest group barrier so far
 };
 
@@ -164,17 +183,22 @@ class machine::array {
   int size_;
 };
 
-/// What one thread's kernel is called with: a regroup::cuda::block.
+/// What one thread's kernel is called with: a regroup::cuda::cluster_block. `thread` counts through the cluster.
 class machine::operations_of {
  public:
   operations_of(machine& m, int thread) : machine_(m), thread_(thread) {}
   void runs_on(fiber& f) { fiber_ = &f; }
 
-  [[nodiscard]] int thread() const { return thread_; }
-  [[nodiscard]] index block() const { return machine_.block_; }
+  [[nodiscard]] int thread() const { return thread_ % machine_.block_threads_; }
+  [[nodiscard]] index block() const { return machine_.block_ + cluster_rank(); }
   [[nodiscard]] index blocks() const { return machine_.blocks_; }
+  [[nodiscard]] int cluster_rank() const { return thread_ / machine_.block_threads_; }
+  [[nodiscard]] int cluster_blocks() const { return static_cast<int>(machine_.shared_.size()); }
   void barrier() {
-    if (!hit(fault::skip_barrier)) wait(waiting::barrier, 1);
+    if (!hit(fault::skip_barrier)) wait(waiting::barrier, machine_.block_threads_);
+  }
+  void cluster_barrier() {
+    if (!hit(fault::skip_barrier)) wait(waiting::cluster, static_cast<int>(machine_.threads_.size()));
   }
   bool any(bool x);
   template <int Width>
@@ -268,14 +292,33 @@ class machine::operations_of {
       } else {
         std::memcpy(to, c.from, 16);
       }
-      c.to->writer[c.at] = {thread_, own().block_epoch, own().group_epoch};
+      c.to->writer[c.at] = now();
     }
     own().copies.clear();
   }
   template <class T, int N>
   array<T> shared() {
+    return array_of<T, N>(machine_.shared_[static_cast<std::size_t>(cluster_rank())]);
+  }
+  template <class T, int N>
+  array<T> shared_of(int rank) {
+    const int at = (rank + (hit(fault::shift_block) ? 1 : 0)) % cluster_blocks();
+    block_memory& other = machine_.shared_[static_cast<std::size_t>(at)];
+    if (at != cluster_rank()) {
+      if (own().cluster_epoch == 0) throw broken_kernel("shared memory of a block that may not have begun");
+      if (other.is_left) throw broken_kernel("shared memory of a block that has left");
+      other.touched = std::max(other.touched, own().cluster_epoch + 1);
+    }
+    return array_of<T, N>(other);
+  }
+
+ private:
+  friend class machine;
+
+  template <class T, int N>
+  array<T> array_of(block_memory& block) {
     static_assert(std::is_trivially_copyable_v<T>);
-    auto& memory = machine_.shared_[{typeid(T), N}];
+    auto& memory = block.arrays[{typeid(T), N}];
     if (memory.writer.empty()) {
       memory.bytes.assign(sizeof(T) * N, std::byte{0xa5});
       memory.writer.resize(N);
@@ -283,11 +326,8 @@ class machine::operations_of {
     }
     return {*this, memory, N};
   }
-
- private:
-  friend class machine;
-
   [[nodiscard]] struct machine::thread& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
+  [[nodiscard]] access now() const { return {thread_, own().cluster_epoch, own().block_epoch, own().group_epoch}; }
   bool hit(fault::kind what) const {
     const int number = own().counts[what]++;
     machine_.most_[what] = std::max(machine_.most_[what], number + 1);
@@ -317,10 +357,12 @@ class machine::operations_of {
 inline bool machine::operations_of::any(bool x) {
   if (hit(fault::skip_barrier)) return x;
   own().value = &x;
-  wait(waiting::barrier, 1);
+  const int threads = machine_.block_threads_;
+  wait(waiting::barrier, threads);
   bool some = false;
-  for (const auto& t : machine_.threads_) some = some || *static_cast<const bool*>(t.value);
-  wait(waiting::barrier, 1);
+  const auto first = machine_.threads_.begin() + cluster_rank() * threads;
+  for (auto t = first; t != first + threads; ++t) some = some || *static_cast<const bool*>(t->value);
+  wait(waiting::barrier, threads);
   return some;
 }
 
@@ -332,7 +374,7 @@ T machine::array<T>::get(int i) const {
   if (writer.is_copy) throw broken_kernel("a read does not wait for a copy");
   const machine& m = by_.machine_;
   if (!m.is_ordered(writer, by_.thread_, m.group_width_)) throw broken_kernel("a read races with a write");
-  memory_.readers[at].push_back({by_.thread_, by_.own().block_epoch, by_.own().group_epoch});
+  memory_.readers[at].push_back(by_.now());
   return *reinterpret_cast<const T*>(memory_.bytes.data() + at * sizeof(T));
 }
 template <class T>
@@ -345,7 +387,8 @@ std::size_t machine::array<T>::written(int i, bool is_copy) const {
   for (const access& reader : memory_.readers[at]) {
     if (!m.is_ordered(reader, by_.thread_, m.group_width_)) throw broken_kernel("a write races with a read");
   }
-  memory_.writer[at] = {by_.thread_, by_.own().block_epoch, by_.own().group_epoch, is_copy};
+  memory_.writer[at] = by_.now();
+  memory_.writer[at].is_copy = is_copy;
   memory_.readers[at].clear();
   return at;
 }
@@ -355,7 +398,7 @@ void machine::array<T>::set(int i, const T& x) const {
 }
 
 template <class Kernel>
-void machine::run(const Kernel& kernel, index blocks, int threads) {
+void machine::run(const Kernel& kernel, index blocks, int threads, int cluster) {
   struct runner {
     operations_of of;
     const Kernel& kernel;
@@ -367,6 +410,7 @@ void machine::run(const Kernel& kernel, index blocks, int threads) {
                                           auto& own = r.of.own();
                                           try {
                                             if (!own.thrown) r.kernel(r.of);
+                                            if (!own.thrown) r.of.machine_.leave(r.of.thread_);
                                           } catch (...) {
                                             own.thrown = std::current_exception();
                                           }
@@ -377,15 +421,15 @@ void machine::run(const Kernel& kernel, index blocks, int threads) {
     }
   };
   std::vector<std::unique_ptr<runner>> runners;
-  for (int t = 0; t < threads; ++t) runners.push_back(std::make_unique<runner>(*this, t, kernel));
+  for (int t = 0; t < cluster * threads; ++t) runners.push_back(std::make_unique<runner>(*this, t, kernel));
   // After the first exception every other fiber is resumed with one, so that all frames are left in order.
-  const auto run_block = [&] {
+  const auto run_cluster = [&] {
     for (auto& r : runners) r->on.restart();
     std::exception_ptr failed;
     for (bool moved = true; moved;) {
       moved = false;
       bool alive = false;
-      for (const int t : order_of(threads)) {
+      for (const int t : order_of(cluster * threads)) {
         thread& own = threads_[static_cast<std::size_t>(t)];
         if (own.done) continue;
         alive = true;
@@ -409,9 +453,9 @@ void machine::run(const Kernel& kernel, index blocks, int threads) {
     }
     if (failed) std::rethrow_exception(failed);
   };
-  for (const int block : order_of(static_cast<int>(blocks))) {
-    start_block(block, blocks, threads);
-    run_block();
+  for (const int number : order_of(static_cast<int>(blocks / cluster))) {
+    start_cluster(index{number} * cluster, blocks, threads, cluster);
+    run_cluster();
   }
 }
 

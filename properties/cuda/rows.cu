@@ -18,7 +18,8 @@ using order::kind;
 using regroup::index;
 namespace cuda = regroup::cuda;
 
-constexpr index lengths[] = {1, 5, 32, 33, 700, 1024, 1025, 4095, 4096, 4097, 30'000, 65'536, 65'537, 300'001, 1'048'577};
+constexpr index lengths[] = {1, 5, 32, 33, 700, 1024, 1025, 4095, 4096, 4097, 8192, 8193, 16'385, 30'000, 32'769, 65'535,
+                             65'536, 65'537, 300'001, 1'048'577};
 
 index count_of(index n) { return n < 100 ? 3001 : n < 5000 ? 301 : 3; }
 

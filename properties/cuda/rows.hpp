@@ -16,9 +16,14 @@ namespace cuda = regroup::cuda;
 /// What a cuda::device has for the verbs of rows.
 struct executor {
   machine& on;
+  int clusters = cuda::most_cluster_blocks;
   template <class Kernel>
-  void launch(const Kernel& kernel, index blocks) const {
-    on.run(kernel, blocks);
+  [[nodiscard]] int most_cluster_blocks() const {
+    return clusters;
+  }
+  template <class Kernel>
+  void launch(const Kernel& kernel, index blocks, int cluster = 1) const {
+    on.run(kernel, blocks, cuda::block_threads, cluster);
   }
   template <class Batch, class M, class Put>
   void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
@@ -46,20 +51,22 @@ inline device_memory<unit> memory_of(std::size_t bytes) { return {static_cast<in
 
 template <class Real, class In, class Out, class Look>
 void run_rows(machine& on, const In& rows, const Out& out, regroup::softmax_parts::scaled<Real> seen, const Look& look,
-              index most_blocks = cuda::most_blocks) {
-  const auto bytes = cuda::workspace_of<Real, Look>(cuda::plan_rows(rows.length), rows).bytes;
+              index most_blocks = cuda::most_blocks, int clusters = cuda::most_cluster_blocks) {
+  const auto bytes = cuda::workspace_of<Real, Look>(rows).bytes;
   const auto workspace = memory_of(bytes);
-  const auto launch = [&](const auto& kernel, index blocks) { on.run(kernel, std::min(blocks, most_blocks)); };
-  cuda::launch_rows(launch, rows, out, seen, look, workspace.data());
+  const auto launch = [&](const auto& kernel, index blocks, int cluster) {
+    on.run(kernel, std::min(blocks, most_blocks * cluster), cuda::block_threads, cluster);
+  };
+  cuda::launch_rows(launch, clusters, rows, out, seen, look, workspace.data());
 }
 
 /// softmax or log_softmax of every row, and the logsumexps.
 template <template <class> class Map, class X, class Y, class Real = regroup::widened<std::remove_const_t<X>>>
 std::vector<Real> normalise(machine& on, const cuda::row_batch<X>& x, const cuda::row_batch<Y>& y, double scale = 1,
-                            index most_blocks = cuda::most_blocks) {
+                            index most_blocks = cuda::most_blocks, int clusters = cuda::most_cluster_blocks) {
   std::vector<Real> lse(static_cast<std::size_t>(x.count), Real{99});
   const auto seen = regroup::softmax_parts::scale_of<Real>(scale);
-  run_rows(on, x, y, seen, cuda::look_normalise<Map, Real>{seen, {lse.data(), 1}}, most_blocks);
+  run_rows(on, x, y, seen, cuda::look_normalise<Map, Real>{seen, {lse.data(), 1}}, most_blocks, clusters);
   return lse;
 }
 

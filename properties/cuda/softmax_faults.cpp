@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels rows of softmax are given, by their length alone; and a test of the tests: with any barrier left out, or
-// any shuffle or index of shared memory one place off, rows whose largest element is anywhere come out wrong, or are
-// refused by the emulator.
+// Which kernels rows of softmax are given, by their length and the device; and a test of the tests: with any barrier left
+// out, any shuffle or index of shared memory one place off, or another block of a cluster asked, rows whose largest element
+// is anywhere come out wrong, or are refused by the emulator.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,22 +18,25 @@ using emulated::fault;
 using emulated::machine;
 using regroup::softmax_parts::probability;
 
-/// softmax of rows of n elements in place, by one block, against the same without a fault; the largest element of every
-/// row in each of the lanes that one wrong step of the tree leaves out.
-std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n) {
+/// softmax of rows of n elements in place, by one block or cluster, against the same without a fault; the largest element of
+/// every row in each of the lanes that one wrong step of the tree leaves out, in any of its tiles.
+std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n, int clusters = cuda::most_cluster_blocks) {
   std::vector<std::vector<float>> inputs;
-  for (const std::int64_t lane : {0, 1, 2, 4, 8, 16, 32, 64, 96}) {
-    if (lane >= n) break;
-    inputs.push_back(order::numbers<float>(order::kind::plain, count * n, 77));
-    for (std::int64_t r = 0; r < count; ++r) {
-      inputs.back()[static_cast<std::size_t>(r * n + lane)] = 9 + 0.37f * static_cast<float>(r);
+  for (std::int64_t first = 0; first < n; first += regroup::tile_elements) {
+    for (const std::int64_t lane : {0, 1, 2, 4, 8, 16, 32, 64, 96}) {
+      if (first + lane >= n) break;
+      inputs.push_back(order::numbers<float>(order::kind::plain, count * n, 77));
+      for (std::int64_t r = 0; r < count; ++r) {
+        inputs.back()[static_cast<std::size_t>(r * n + first + lane)] = 9 + 0.37f * static_cast<float>(r);
+      }
+      if (first >= 2 * regroup::tile_elements) break;  // two tiles are as many as a block folds by a way of its own
     }
   }
   const auto run = [=](machine& on) {
     order::digest all;
     for (std::vector<float> ys : inputs) {
       const auto places = emulated::places_of(ys, count);
-      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 1, 1)).add(ys);
+      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 1, 1, clusters)).add(ys);
     }
     return all.value();
   };
@@ -46,7 +49,7 @@ std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n) {
 
 TEST(softmax_faults, every_barrier) {
   EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(3, 1100)), 15);
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 2 * 4096 + 100)), 16);
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 2 * 4096 + 100, 1)), 16);
 }
 
 TEST(softmax_faults, every_shuffle) {
@@ -58,32 +61,42 @@ TEST(softmax_faults, every_shuffle) {
 TEST(softmax_faults, every_index_of_shared_memory) {  // one row: then all threads count alike
   for (const auto what : {fault::shift_get, fault::shift_set}) {
     EXPECT_GT(each_is_caught(what, rows(1, 1100)), 2);
-    EXPECT_GT(each_is_caught(what, rows(1, 5000)), 4);
+    EXPECT_GT(each_is_caught(what, rows(1, 8300, 1)), 4);
   }
 }
 
-TEST(row_plan, by_the_length_alone) {
-  using cuda::plan_rows;
-  std::int64_t reach = 0;
-  for (std::int64_t n = 0; n < 40'000'000; n += n < 70'000 ? 1 : n / 977) {
-    const auto plan = plan_rows(n);
-    const bool is_held = n <= regroup::tile_elements;
-    ASSERT_EQ(plan.team, n <= 32 ? 4 : n <= 1024 ? 32 : is_held ? 128 : 0) << n;
-    ASSERT_EQ(plan.is_split(), n > regroup::longest_two_sweep_row) << n;
-    if (is_held) {
-      ASSERT_LE(n, plan.team * (plan.team == 4 ? cuda::held_by<4> : 32)) << n;
-    }
+TEST(softmax_faults, of_a_cluster) {  // two whole blocks; or four, the third with one tile and the last without any
+  EXPECT_EQ(each_is_caught(fault::shift_block, rows(1, 16'500)), 3);
+  if (order::small()) return;
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 16'384)), 19);
+  for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_GT(each_is_caught(what, rows(1, 16'500)), 4);
+}
+
+TEST(row_plan, by_the_length_and_the_device) {
+  const auto is_right = [](auto real, std::int64_t n, int clusters) {
+    const auto plan = cuda::plan_rows<decltype(real)>(n, clusters);
+    const std::int64_t held = cuda::tiles_held<decltype(real)> * regroup::tile_elements;
+    const bool is_clustered = n > 4096 && n <= clusters * held;
+    EXPECT_EQ(plan.team, n <= 32 ? 4 : n <= 1024 ? 32 : n <= 4096 ? 128 : 0);
+    EXPECT_TRUE(n > 4096 || n <= plan.team * (plan.team == 4 ? cuda::held_by<4> : 32));
+    EXPECT_EQ(plan.cluster, !is_clustered ? 0 : n <= held ? 1 : n <= 2 * held ? 2 : n <= 4 * held ? 4 : 8);
+    EXPECT_EQ(plan.is_split(), n > regroup::longest_two_sweep_row);
     if (!plan.is_split()) {
-      ASSERT_LE(n, cuda::most_tiles * regroup::tile_elements);
-      ASSERT_EQ(plan.levels, 0);
-      continue;
+      EXPECT_LE(n, cuda::most_tiles * regroup::tile_elements);
+      EXPECT_EQ(plan.levels, 0);
+      return !testing::Test::HasFailure();
     }
-    ASSERT_GE(plan.reach, reach) << n;  // longer rows, longer ranges
-    reach = plan.reach;
-    ASSERT_LE(reach, cuda::most_tiles * regroup::tile_elements);
-    std::int64_t nodes = cuda::nodes_of(n, reach);
+    EXPECT_LE(plan.reach, cuda::most_tiles * regroup::tile_elements);
+    std::int64_t nodes = cuda::nodes_of(n, plan.reach);
     for (int level = 0; level < plan.levels; ++level) nodes = cuda::nodes_of(nodes, regroup::lanes);
-    ASSERT_EQ(nodes, 1) << n;
-    ASSERT_EQ(plan.levels, n <= std::int64_t{1} << 24 ? 1 : 2) << n;
+    EXPECT_EQ(nodes, 1);
+    EXPECT_EQ(plan.levels, n <= std::int64_t{1} << 24 ? 1 : 2);
+    EXPECT_GE(plan.reach, cuda::plan_rows<decltype(real)>(n - n / 977, clusters).reach);  // longer rows, longer ranges
+    return !testing::Test::HasFailure();
+  };
+  for (std::int64_t n = 0; n < 40'000'000; n += n < 70'000 ? 1 : n / 977) {
+    for (const int clusters : {1, cuda::most_cluster_blocks}) {
+      ASSERT_TRUE(is_right(float{}, n, clusters) && is_right(double{}, n, clusters)) << n << " with " << clusters;
+    }
   }
 }

@@ -49,23 +49,25 @@ std::vector<Real> on_the_host(std::vector<Real> xs, std::vector<Real>& lse, doub
 
 /// A verb of `count` rows of X, written as Y, or in place where that is X.
 template <template <class> class Map, class Y, class X>
-void expect_rows(machine on, const std::vector<X>& xs, std::int64_t count, const std::string& where, double scale = 1) {
+void expect_rows(machine on, const std::vector<X>& xs, std::int64_t count, const std::string& where, double scale = 1,
+                 int clusters = regroup::cuda::most_cluster_blocks) {
   std::vector<real_of<X>> expected_lse(static_cast<std::size_t>(count));
   std::vector<real_of<X>> expected = on_the_host<Map>(widened_of(xs), expected_lse, scale);
   for (auto& y : expected) y = regroup::widen(static_cast<Y>(y));
   std::vector<Y> ys(xs.begin(), xs.end());
   auto x = emulated::rows_of(xs, count);
   if constexpr (std::same_as<X, Y>) x.first = ys.data();
-  const auto lse = emulated::normalise<Map>(on, x, emulated::places_of(ys, count), scale);
+  const auto lse = emulated::normalise<Map>(on, x, emulated::places_of(ys, count), scale,
+                                            regroup::cuda::most_blocks, clusters);
   ASSERT_EQ(digest_of(widened_of(ys)), digest_of(expected)) << where;
   ASSERT_EQ(digest_of(lse), digest_of(expected_lse)) << where << ", the logsumexps";
 }
 
 /// All three verbs of rows of float.
 void expect_the_bits_of_seq(const machine& on, const std::vector<float>& xs, std::int64_t count, const std::string& where,
-                            double scale = 1) {
-  expect_rows<probability, float>(on, xs, count, where + ", softmax", scale);
-  expect_rows<log_probability, float>(on, xs, count, where + ", log_softmax", scale);
+                            double scale = 1, int clusters = regroup::cuda::most_cluster_blocks) {
+  expect_rows<probability, float>(on, xs, count, where + ", softmax", scale, clusters);
+  expect_rows<log_probability, float>(on, xs, count, where + ", log_softmax", scale, clusters);
   std::vector<float> expected(static_cast<std::size_t>(count));
   const std::int64_t n = static_cast<std::int64_t>(xs.size()) / count;
   regroup::logsumexp(regroup::seq, regroup::view<const float>(xs.data(), {count, n}), expected, {.scale = scale});
@@ -74,7 +76,7 @@ void expect_the_bits_of_seq(const machine& on, const std::vector<float>& xs, std
   const regroup::cuda::device_view<const float> x(xs.data(), {count, n});
   const auto work = log_sums(x, regroup::cuda::device_view<float>(sums.data(), {count}), {.scale = scale});
   const auto memory = emulated::memory_of(work.bytes());
-  work.run(emulated::executor{another}, {memory.data(), work.bytes()});
+  work.run(emulated::executor{another, clusters}, {memory.data(), work.bytes()});
   ASSERT_EQ(digest_of(sums), digest_of(expected)) << where << ", logsumexp";
 }
 
@@ -139,9 +141,32 @@ TEST(softmax_rows, odd_lengths_to_past_two_tiles) {
 TEST(softmax_rows, the_edge_of_two_sweeps_and_split_rows) {
   for (const std::int64_t n : {65'535, 65'536, 65'537, 70'001, 600'000, 1'048'577}) {
     if (order::small() && n > 70'000) return;
-    for (const kind k : {kind::plain, kind::special}) {
-      if (k == kind::special && n > 70'000) continue;
+    for (const kind k : {kind::plain, kind::special, kind::wide}) {
+      if (k != kind::plain && (n > 70'000 || order::small())) continue;
       expect_the_bits_of_seq(machine(schedule::random, 4), elements<float>(k, 2 * n), 2, "rows of " + std::to_string(n));
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+TEST(softmax_rows, the_edges_of_clusters) {  // of 1, 2, 4 and 8 blocks that hold two tiles each
+  for (const std::int64_t n : {8192, 8193, 16'384, 16'385, 32'768, 32'769, 50'001}) {
+    if (order::small() && n != 8193) continue;
+    for (const kind k : {kind::plain, kind::special}) {
+      for (const schedule order : {schedule::forward, schedule::backward, schedule::random}) {
+        expect_the_bits_of_seq(machine(order, 6), elements<float>(k, 2 * n), 2, "rows of " + std::to_string(n), 1.5);
+        if (HasFatalFailure()) return;
+      }
+    }
+  }
+}
+
+TEST(softmax_rows, without_clusters) {
+  for (const std::int64_t n : {4097, 8192, 8193, 16'385, 65'536}) {
+    if (order::small() && n > 9000) return;
+    for (const kind k : {kind::plain, kind::special}) {
+      const auto xs = elements<float>(k, 2 * n);
+      expect_the_bits_of_seq(machine(schedule::random, 6), xs, 2, "rows of " + std::to_string(n), 1, 1);
       if (HasFatalFailure()) return;
     }
   }
@@ -150,7 +175,7 @@ TEST(softmax_rows, the_edge_of_two_sweeps_and_split_rows) {
 TEST(softmax_rows, of_nothing_but_infinities) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const std::int64_t n : {1, 20, 700, 3000, 5000, 66'000}) {
+  for (const std::int64_t n : {1, 20, 700, 3000, 8500, 9000, 66'000}) {
     for (const float filling : {-infinity, infinity, 0.0f, -0.0f, -3e38f, 1e-45f}) {
       for (const float other : {-infinity, infinity, nan, 2.0f}) {
         for (const std::int64_t at : {std::int64_t{0}, n - 1}) {
@@ -158,7 +183,8 @@ TEST(softmax_rows, of_nothing_but_infinities) {
           xs[static_cast<std::size_t>(at)] = other;
           expect_the_bits_of_seq(machine(), xs, 1,
                                  std::to_string(n) + " of " + std::to_string(filling) + " but for " +
-                                     std::to_string(other) + " at " + std::to_string(at));
+                                     std::to_string(other) + " at " + std::to_string(at),
+                                 1, n == 8500 ? 1 : regroup::cuda::most_cluster_blocks);  // tile after tile
           if (HasFatalFailure()) return;
         }
       }

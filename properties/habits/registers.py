@@ -18,6 +18,7 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_tiles": (168, 28_000),
     "scan_first_places": (56, 0),
     "map_held_rows": (248, 2_000),
+    "map_clustered_rows": (240, 2_000),
     "map_rows_of_tiles": (208, 2_000),
     "map_split_rows": (168, 0),
     "attend_leaves": (168, 38_000),

@@ -82,13 +82,27 @@ class device {
   [[nodiscard]] unordered_device with(not_guaranteed_t) const;
   [[nodiscard]] tensor_device with(tensor_cores_t) const;
 
+  /// Blocks of one cluster of a kernel's at most: 1 where it has been compiled for what is older than sm_90, whatever device
+  /// runs that.
   template <class Kernel>
-  void launch(const Kernel& kernel, index blocks) const {
+  [[nodiscard]] int most_cluster_blocks() const {
+    cudaFuncAttributes compiled{};
+    check(cudaFuncGetAttributes(&compiled, run_kernel<Kernel>), "asking for what a kernel was compiled");
+    return compiled.ptxVersion >= oldest_with_clusters ? cuda::most_cluster_blocks : 1;
+  }
+  /// So many blocks, a multiple of those of a cluster.
+  template <class Kernel>
+  void launch(const Kernel& kernel, index blocks, int cluster = 1) const {
     static_assert(sizeof(Kernel) <= 4096, "regroup: a monoid on a device has at most about 4000 bytes of its own");
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(blocks));
     config.blockDim = dim3(block_threads);
     config.stream = stream_;
+    cudaLaunchAttribute clusters{};
+    clusters.id = cudaLaunchAttributeClusterDimension;
+    clusters.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    config.attrs = &clusters;
+    config.numAttrs = cluster > 1 ? 1 : 0;
     check(cudaLaunchKernelEx(&config, run_kernel<Kernel>, kernel), "a launch");
   }
 

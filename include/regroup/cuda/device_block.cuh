@@ -8,12 +8,13 @@
 #include <type_traits>
 
 #include "regroup/cuda/block.hpp"
+#include "regroup/cuda/device_cluster.cuh"
 #include "regroup/cuda/mma.hpp"
 
 namespace regroup::cuda {
 
 /// The block that runs this thread.
-class device_block {
+class device_block : public device_cluster {
  public:
   __device__ int thread() const { return static_cast<int>(threadIdx.x); }
   __device__ index block() const { return blockIdx.x; }
@@ -83,6 +84,10 @@ class device_block {
   __device__ array<T> shared() {
     __shared__ alignas(T) unsigned char bytes[sizeof(T) * N];
     return {reinterpret_cast<T*>(bytes)};
+  }
+  template <class T, int N>
+  __device__ array<T> shared_of(int rank) {
+    return {of_block(shared<T, N>().first, rank)};
   }
 
   template <bool Transposed>

@@ -15,6 +15,9 @@
 
 namespace regroup::cuda {
 
+template <class Held, class Map>
+class team_tile;
+
 /// One tile of at least one element, as its team holds it: thread j has the elements j, j + P, j + 2 P, ... in registers,
 /// where they are small; any other is read when it is wanted.
 template <class Team, class Source>
@@ -39,14 +42,16 @@ class held_tile {
       return at(team_.rank() + Team::threads * k);
     }
   }
-  /// body(the number of elements of this thread): a constant for a whole tile.
+  /// Elements of this thread.
+  [[nodiscard]] constexpr int steps() const { return (size_ - team_.rank() + Team::threads - 1) / Team::threads; }
+  /// body(their number): a constant for a whole tile.
   template <class Body>
   constexpr void with_steps(const Body& body) const {
     constexpr int whole = Team::threads * Team::held;
     if (whole == tile_elements && size_ == whole) {
       body(std::integral_constant<int, Team::held>{});
     } else {
-      body((size_ - team_.rank() + Team::threads - 1) / Team::threads);
+      body(steps());
     }
   }
 
@@ -58,6 +63,11 @@ class held_tile {
         if (k < count) body(k);
       });
     });
+  }
+  /// The tile's leaf by m over map(element), in every thread.
+  template <class M, class Map>
+  constexpr state_of<M> fold(const M& m, const Map& map) const {
+    return team_tile(*this, map).fold(m);
   }
   /// x = f(x) for every element, where it is held.
   template <class F>

@@ -44,7 +44,7 @@ constexpr state_of<M> extreme_of(const M& m, Team& of, const Source& x) {
   return of.broadcast(of.halve(m, lane, static_cast<int>(smaller(n, step))));
 }
 
-/// One tile at most of a row, in registers, as two_sweeps folds it. Where the map wants the weights, they take the
+/// A row in registers, as two_sweeps folds it. Where the map wants the weights, they take the
 /// elements' place when they are summed, so each exponential is computed once.
 template <bool KeepsWeights, std::floating_point Real, class Held, class Source>
 struct held_row {
@@ -53,7 +53,7 @@ struct held_row {
 
   template <class M, class Map>
   constexpr state_of<M> operator()(const over<M, Map>& m) const {
-    return team_tile(held, m.map).fold(m.m);
+    return held.fold(m.m, m.map);
   }
   constexpr Real operator()(const over<maximum<Real>, scaled<Real>>& m) const {  // rare: read again
     return extreme_of<1>(m.m, held.of(), project(x, m.map));
@@ -62,8 +62,7 @@ struct held_row {
     requires KeepsWeights
   {
     held.replace(m.map);
-    const std::identity as_it_is;
-    return team_tile(held, as_it_is).fold(m.m);
+    return held.fold(m.m, std::identity{});
   }
 };
 /// A row of up to 32 tiles, read once a fold.
@@ -90,7 +89,9 @@ constexpr void write_tile(const Held& held, const Y& y, index first, const Map& 
   if (auto* const side_by_side = y.contiguous(); side_by_side != nullptr) {  // then addresses are a constant apart
     held.each([&](int k) { side_by_side[own + team::threads * k] = static_cast<place>(value(k)); });
   } else {
-    held.each([&](int k) { y[own + team::threads * k] = static_cast<place>(value(k)); });
+    unrolled<team::held>([&](int k) {  // with no code of its own for a whole tile
+      if (k < held.steps()) y[own + team::threads * k] = static_cast<place>(value(k));
+    });
   }
   if constexpr (requires { map.finish(y); }) {  // by whoever wrote that place
     const index i = map.target - first;

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels rows of softmax are given, and how much workspace: plain host code, by the length of a row alone, so that
-// neither a result's bits nor a row's kernel depends on the batch. Level: device.
+// Which kernels rows of softmax are given, and how much workspace: plain host code, by the length of a row and whether the
+// device has clusters, so that neither a result's bits nor a row's kernel depends on the batch. Level: device.
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
 
+#include "regroup/cuda/clustered_rows.hpp"
 #include "regroup/cuda/fold_plan.hpp"
-#include "regroup/cuda/row_kernel.hpp"
 
 namespace regroup::cuda {
 
-/// Who takes a row: `team` threads (4, 32 or 128), which hold it; or with `reach` 0 a block, tile after tile; or blocks
-/// for ranges of `reach` elements, whose nodes `levels` further kernels join.
+/// Who takes a row: `team` threads (4, 32 or 128), or a cluster of so many blocks, which hold it; or with `reach` 0 a block,
+/// tile after tile; or blocks for ranges of `reach` elements, whose nodes `levels` further kernels join.
 struct row_plan {
   int team = 0;
+  int cluster = 0;
   index reach = 0;
   int levels = 0;
 
@@ -23,9 +25,10 @@ struct row_plan {
   [[nodiscard]] constexpr fold_plan as_fold() const { return {0, -1, reach, levels}; }
 };
 
-/// Teams as large as hold the row. A block takes what two_sweeps sweeps; longer rows are split so that one kernel joins
-/// their nodes, up to 2^24 elements.
-constexpr row_plan plan_rows(index length) {
+/// Teams as large as hold the row, then clusters, of at most `clusters` blocks, a power of two. Else a block takes what
+/// two_sweeps sweeps; longer rows are split so that one kernel joins their nodes, up to 2^24 elements.
+template <std::floating_point Real>
+constexpr row_plan plan_rows(index length, int clusters = 1) {
   row_plan plan;
   if (length <= 4 * held_by<4>) {
     plan.team = 4;
@@ -33,6 +36,8 @@ constexpr row_plan plan_rows(index length) {
     plan.team = warp_threads;
   } else if (length <= tile_elements) {
     plan.team = block_threads;
+  } else if (const index blocks = nodes_of(length, tiles_held<Real> * tile_elements); blocks <= clusters) {
+    plan.cluster = static_cast<int>(std::bit_ceil(static_cast<unsigned>(blocks)));
   } else if (length > longest_two_sweep_row) {
     plan.reach = tile_elements;
     while (plan.reach < most_tiles * tile_elements && nodes_of(length, plan.reach) > lanes) plan.reach *= 2;
@@ -41,13 +46,15 @@ constexpr row_plan plan_rows(index length) {
   return plan;
 }
 
-/// What the workspace of split rows holds: the states of their folds, and then the rows' maps.
+/// What the workspace of split rows holds: the states of their folds, and then the rows' maps. As much with clusters as
+/// without, so that it is the length alone that says how much.
 struct row_workspace {
   std::size_t maps_at;
   std::size_t bytes;
 };
 template <std::floating_point Real, class Look, class In>
-constexpr row_workspace workspace_of(const row_plan& plan, const In& rows) {
+constexpr row_workspace workspace_of(const In& rows) {
+  const row_plan plan = plan_rows<Real>(rows.length);
   if (!plan.is_split()) return {0, 0};
   using state = typename log_sum_exp<Real>::state;
   const std::size_t states = sizeof(state) * static_cast<std::size_t>(workspace_states(plan.as_fold(), rows));
@@ -55,14 +62,15 @@ constexpr row_workspace workspace_of(const row_plan& plan, const In& rows) {
   return {maps_at, maps_at + sizeof(map_of<Look, Real>) * static_cast<std::size_t>(rows.size())};
 }
 
-/// launch(kernel, blocks) for every kernel, in order; look(row, state), on the device, once a row. All rows of `rows` are
-/// as long as each other, and those of `out`, unless that is null and nothing is to be written, as they.
+/// launch(kernel, blocks, blocks of a cluster, 1 to `clusters`) for every kernel, in order; look(row, state), on the device,
+/// once a row. All rows of `rows` are as long as each other, and those of `out`, unless that is null and nothing is to be
+/// written, as they.
 template <class Launch, std::floating_point Real, class In, class Out, class Look>
-void launch_rows(const Launch& launch, const In& rows, const Out& out, scaled<Real> seen, const Look& look,
+void launch_rows(const Launch& launch, int clusters, const In& rows, const Out& out, scaled<Real> seen, const Look& look,
                  void* workspace) {
-  const row_plan plan = plan_rows(rows.length);
-  const auto on = [&launch](const auto& kernel, index blocks) {
-    if (blocks > 0) launch(kernel, smaller(blocks, most_blocks));
+  const row_plan plan = plan_rows<Real>(rows.length, clusters);
+  const auto on = [&launch](const auto& kernel, index blocks, int cluster = 1) {
+    if (blocks > 0) launch(kernel, smaller(blocks, most_blocks), cluster);
   };
   const auto held = [&]<int Threads>(std::integral_constant<int, Threads>) {
     constexpr index teams = block_threads / Threads;
@@ -71,13 +79,16 @@ void launch_rows(const Launch& launch, const In& rows, const Out& out, scaled<Re
   if (plan.team == 4) return held(std::integral_constant<int, 4>{});
   if (plan.team == warp_threads) return held(std::integral_constant<int, warp_threads>{});
   if (plan.team == block_threads) return held(std::integral_constant<int, block_threads>{});
+  if (plan.cluster > 0) {
+    return on(map_clustered_rows<Real, In, Out, Look>{rows, out, seen, look}, rows.size() * plan.cluster, plan.cluster);
+  }
   if (!plan.is_split()) return on(map_rows_of_tiles<Real, In, Out, Look>{rows, out, seen, look}, rows.size());
 
   auto seen_rows = row_batch{rows.first, rows.count, rows.length, rows.row_stride, rows.stride, seen};
   auto* const states = static_cast<typename log_sum_exp<Real>::state*>(workspace);
   auto* const maps = reinterpret_cast<map_of<Look, Real>*>(static_cast<char*>(workspace) +
-                                                           workspace_of<Real, Look>(plan, rows).maps_at);
-  launch_ranges(launch, plan.as_fold(), log_sum_exp<Real>{}, seen_rows, states, put_map<Real, Look>{seen, look, maps});
+                                                           workspace_of<Real, Look>(rows).maps_at);
+  launch_ranges(on, plan.as_fold(), log_sum_exp<Real>{}, seen_rows, states, put_map<Real, Look>{seen, look, maps});
   if (out.first != nullptr) on(map_split_rows<Real, In, Out, Look>{rows, out, maps}, rows.slots(tile_elements));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From what a caller hands to softmax and its kin on a device to rows, outputs and looks: shapes and options are checked,
-// and what is to be done becomes a value. Plain host code; `on` is what has `launch` and `fold`, a device or the tests'.
-// Level: device.
+// and what is to be done becomes a value. Plain host code; `on` is what has `launch`, `most_cluster_blocks` and `fold`, a
+// device or the tests'. Level: device.
 #pragma once
 
 #include <algorithm>
@@ -34,11 +34,14 @@ struct row_work {
   softmax_parts::scaled<Real> seen;
   Look look;
 
-  [[nodiscard]] std::size_t bytes() const { return workspace_of<Real, Look>(plan_rows(rows.length), rows).bytes; }
+  [[nodiscard]] std::size_t bytes() const { return workspace_of<Real, Look>(rows).bytes; }
   template <class On>
   void run(const On& on, const workspace& w) const {
     w.require(bytes());
-    launch_rows([&on](const auto& kernel, index blocks) { on.launch(kernel, blocks); }, rows, out, seen, look, w.data);
+    const auto launch = [&on](const auto& kernel, index blocks, int cluster) { on.launch(kernel, blocks, cluster); };
+    const bool is_held = rows.length <= tile_elements;
+    const int clusters = is_held ? 1 : on.template most_cluster_blocks<map_clustered_rows<Real, In, Out, Look>>();
+    launch_rows(launch, clusters, rows, out, seen, look, w.data);
   }
 };
 template <class In, class Out, class Real, class Look>

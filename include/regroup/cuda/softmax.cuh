@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and logsumexp on a GPU, with the bits of the CPU's (algorithms/softmax.hpp): a row up to 4096
-// elements is held by 4, 32 or 128 threads, one read and one write of memory; up to 65,536 a block has it, in tiles, three
-// reads, of which a cache may serve two; a longer one is folded by many blocks, and read once more. Which it is depends on
-// the row's length alone. Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
+// softmax, log_softmax and logsumexp on a GPU, with the bits of the CPU's (algorithms/softmax.hpp). A row up to 8192
+// elements is held by 4, 32 or 128 threads, up to 65,536 by a cluster of 2, 4 or 8 blocks (of doubles half of either):
+// one read and one write of memory. Where the code is for devices older than sm_90, which have no clusters, a block takes a
+// row of up to 65,536 in tiles: three reads, of which a cache may serve two. A longer one is folded by many blocks, and
+// read once more. Which it is depends on the row's length and the device alone. Needs nvcc with -std=c++20
+// --expt-relaxed-constexpr. Level: device.
 #pragma once
 
 #include "regroup/cuda/device.cuh"
@@ -45,7 +47,7 @@ std::size_t softmax_workspace(const cuda::device&, const cuda::device_view<X>& x
   using real = cuda::real_of<X>;
   using look = cuda::look_normalise<softmax_parts::log_probability, real>;  // whose map is the larger
   const auto rows = cuda::rows_along(x, axis, "softmax");
-  return cuda::workspace_of<real, look>(cuda::plan_rows(rows.length), rows).bytes;
+  return cuda::workspace_of<real, look>(rows).bytes;
 }
 /// The same in a workspace of the caller's, in the stream's order.
 template <class X, class Y>

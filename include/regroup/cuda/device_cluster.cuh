@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of cuda/cluster.hpp as instructions. Code compiled for what is older than sm_90 has no clusters: there
+// every block is one of its own, and must not be launched in a larger one. Level: block.
+#pragma once
+
+#include <cstdint>
+
+#include "regroup/cuda/cluster.hpp"
+
+namespace regroup::cuda {
+
+inline constexpr int oldest_with_clusters = 90;
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+class device_cluster {
+ public:
+  __device__ int cluster_rank() const {
+    int rank;
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+  }
+  __device__ int cluster_blocks() const {
+    int blocks;
+    asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
+    return blocks;
+  }
+  __device__ void cluster_barrier() {
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+  }
+
+ protected:
+  /// Where the block `rank` has what this one has at `own` in shared memory.
+  template <class T>
+  __device__ T* of_block(T* own, int rank) const {
+    std::uint64_t there;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(reinterpret_cast<std::uint64_t>(own)), "r"(rank));
+    return reinterpret_cast<T*>(there);
+  }
+};
+#else
+class device_cluster {
+ public:
+  __device__ int cluster_rank() const { return 0; }
+  __device__ int cluster_blocks() const { return 1; }
+  __device__ void cluster_barrier() { __syncthreads(); }
+
+ protected:
+  template <class T>
+  __device__ T* of_block(T* own, int) const {
+    return own;
+  }
+};
+#endif
+
+}  // namespace regroup::cuda
