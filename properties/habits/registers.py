@@ -17,6 +17,7 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_nodes": (56, 8_000),
     "scan_tiles": (168, 28_000),
     "scan_first_places": (56, 0),
+    "put_first_keys": (32, 0),
     "map_held_rows": (248, 2_000),
     "map_rows_of_tiles": (208, 2_000),
     "map_split_rows": (168, 0),
