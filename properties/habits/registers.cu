@@ -26,7 +26,8 @@ void scans(const cuda::device& on, const M& m, const Batch& batch, const Out& an
 }
 void runs(const cuda::device& on) {
   const cuda::heads_of_runs<float> heads{};
-  const cuda::one_source in{regroup::single{heads}}, out{regroup::single{cuda::starts_of_runs<float>{heads, nullptr, nullptr}}};
+  const cuda::one_source in{regroup::single{heads}};
+  const cuda::one_source out{regroup::single{cuda::starts_of_runs<float>{heads, nullptr, nullptr}}};
   scans(on, regroup::plus<regroup::index>{}, in, out);
   on.launch(cuda::put_first_keys<float, float>{}, 1);
 }
@@ -39,10 +40,11 @@ void instantiate(const cuda::device& on) {
   folds(on, regroup::log_sum_exp<float>{}, rows<regroup::bfloat16>{});
   folds(on, regroup::log_sum_exp<float>{}, segments<float>{});
   folds(on, regroup::log_sum_exp<float>{}, cuda::axes_batch<const float>{});
+  folds(on, regroup::log_sum_exp<float>{}, cuda::walked_batch<const float>{});
   folds(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
   folds(on, regroup::moments<double>{}, rows<double>{});
   scans(on, regroup::log_sum_exp<float>{}, rows<float>{});
   scans(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
-  scans(on, regroup::log_sum_exp<float>{}, cuda::axes_batch<const float>{}, cuda::axes_batch<float>{});
+  scans(on, regroup::plus<float>{}, cuda::axes_batch<const float>{}, cuda::axes_batch<float>{});
   runs(on);
 }

@@ -58,8 +58,8 @@ said = subprocess.run(["c++filt"], input=said, capture_output=True, text=True, c
 for block in said.split("Compiling entry function ")[1:]:
     name = short(block.split("'")[1])
     architecture = re.search(r" for '(sm_\d+)'", block)[1]
-    stack, stores, loads = map(int, re.search(
-        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
+    stack, stores, loads = (sum(map(int, of)) for of in zip(*re.findall(  # its own and of what it calls
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block)))
     registers = int(re.search(r"Used (\d+) registers", block)[1])
     shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
     of = " of float" if re.search(r"_leaves<float, .*mma_", name) else ""

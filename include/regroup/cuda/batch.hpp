@@ -69,25 +69,33 @@ struct joined_axes {
     return rank == 0 ? 0 : offset + i * strides[0];
   }
 };
-/// The elements along some axes.
+/// Rows of one stride, for each index of any axes.
+template <class X, class Projection = std::identity>
+struct axes_batch : row_batch<X, Projection> {
+  joined_axes outer;
+  constexpr auto operator[](index row) const {
+    return project(strided<X>{this->first + outer.offset_of(row), this->length, this->stride}, this->projection);
+  }
+};
+/// The elements along some axes. Where each stands costs divisions: a call, since an unrolled fold asks 32 times.
 template <class X>
 struct walked {
   X* first;
   index count;
   const joined_axes* axes;
   [[nodiscard]] constexpr index size() const noexcept { return count; }
-  constexpr X& operator[](index i) const noexcept { return first[axes->offset_of(i)]; }
+  [[gnu::noinline]] constexpr X& operator[](index i) const noexcept { return first[axes->offset_of(i)]; }
 };
-/// Rows along any axes, for each index of the others. Where one stride reaches all rows, and one their elements, it is the
-/// row_batch that it derives from.
+/// Rows along any axes, for each index of any others.
 template <class X, class Projection = std::identity>
-struct axes_batch : row_batch<X, Projection> {
-  joined_axes outer, inner;
+struct walked_batch : axes_batch<X, Projection> {
+  joined_axes inner;
 
-  [[nodiscard]] constexpr bool is_strided() const noexcept { return outer.rank <= 1 && inner.rank <= 1; }
-  [[nodiscard]] constexpr const row_batch<X, Projection>& strided_rows() const noexcept { return *this; }
+  /// Whether one stride reaches the elements of a row, so that the batch it derives from is enough.
+  [[nodiscard]] constexpr bool is_strided() const noexcept { return inner.rank <= 1; }
+  [[nodiscard]] constexpr const axes_batch<X, Projection>& strided_rows() const noexcept { return *this; }
   constexpr auto operator[](index row) const {
-    return project(walked<X>{this->first + outer.offset_of(row), this->length, &inner}, this->projection);
+    return project(walked<X>{this->first + this->outer.offset_of(row), this->length, &inner}, this->projection);
   }
 };
 

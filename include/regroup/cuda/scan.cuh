@@ -39,10 +39,7 @@ void scan_axis(const device& on, const device_view<X>& x, index axis, const devi
   require_scannable(x, y);
   const auto in = input(x).with_axes_last({axis}).rows_along(1, projection);
   const auto out = y.with_axes_last({axis}).rows_along(1);
-  if (in.is_strided() && out.is_strided()) {
-    return scan_batch<Kind>(on, in.strided_rows(), out.strided_rows(), m, w);
-  }
-  scan_batch<Kind>(on, in, out, m, w);
+  scan_batch<Kind>(on, in.strided_rows(), out.strided_rows(), m, w);
 }
 
 template <scan_kind Kind, class X, class Offset, class Y, class M, class Projection>

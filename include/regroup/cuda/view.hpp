@@ -52,21 +52,21 @@ class device_view {
   /// A row along the last `inner` axes for each index of the others, of any strides. Throws shape_error where more than 16
   /// axes cannot be joined.
   template <class Projection = std::identity>
-  [[nodiscard]] axes_batch<T, Projection> rows_along(int inner, const Projection& projection = {}) const {
+  [[nodiscard]] walked_batch<T, Projection> rows_along(int inner, const Projection& projection = {}) const {
     const auto joined = [this](int from, int to) {
       return coalesced(view<T>(data(), shape(std::span(extents().begin() + from, extents().begin() + to)),
                                shape(std::span(strides().begin() + from, strides().begin() + to))));
     };
     const auto outer = joined(0, rank() - inner), own = joined(rank() - inner, rank());
     const auto last = [](const view<T>& v, index none) { return v.rank() == 0 ? none : v.stride(v.rank() - 1); };
-    return {{data(), outer.size(), own.size(), last(outer, 0), last(own, 1), projection}, axes_of(outer), axes_of(own)};
+    return {{{data(), outer.size(), own.size(), last(outer, 0), last(own, 1), projection}, axes_of(outer)}, axes_of(own)};
   }
   /// The rows along the last axis. Their starts must be one stride apart: throws shape_error otherwise.
   template <class Projection = std::identity>
   [[nodiscard]] row_batch<T, Projection> rows(const Projection& projection = {}) const {
     if (rank() == 0) throw_shape("rows need a view of rank 1 or more; got rank 0");
     const auto batch = rows_along(1, projection);
-    if (!batch.is_strided()) {
+    if (batch.outer.rank > 1) {
       throw_shape("on a device the rows of a view must be one stride apart; shape " + to_string(extents()) +
                   " with strides " + to_string(strides()) + " has " + std::to_string(batch.outer.rank));
     }
