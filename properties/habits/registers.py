@@ -23,6 +23,8 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "map_split_rows": (168, 0),
     "attend_leaves": (168, 38_000),
     "merge_leaves": (56, 0),
+    "merge_states": (80, 0),
+    "normalise_states": (56, 0),
     "attend_leaves on tensor cores": (176, 23_000),
     "merge_leaves on tensor cores": (104, 0),
     "attend_leaves of float on tensor cores": (192, 44_000),

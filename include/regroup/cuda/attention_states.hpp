@@ -17,6 +17,11 @@ struct attention_states {
 template <class Real>
 attention_states(device_view<Real>, device_view<Real>, device_view<Real>) -> attention_states<Real>;
 
+template <class Real>
+attention_states<const float> to_read(const attention_states<Real>& s) {
+  return {s.m, s.l, s.o};
+}
+
 /// The same as kernels see them; m and l have an axis of nothing at their end.
 template <class Real>
 struct state_arrays {
