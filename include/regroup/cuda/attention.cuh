@@ -103,8 +103,7 @@ template <class T, class... Rest>
 void attention(const cuda::device&, const ragged_queries<T>&, const Rest&...) {
   static_assert(!std::same_as<T, T>,
                 "regroup: on a device ragged batches are cuda::ragged(q, q_offsets, most_queries) over "
-                "cuda::ragged(k, v, k_offsets, most_keys), cuda::dense or cuda::paged; attention_state and "
-                "double are the host's");
+                "cuda::ragged(k, v, k_offsets, most_keys), cuda::dense or cuda::paged; double is the host's");
 }
 
 }  // namespace regroup
