@@ -93,6 +93,7 @@ TEST(axes, fold_in_c_order) {
   };
   for (const auto& a : arrays) {
     for (const shape& axes : {shape{}, shape{0}, shape{1}, shape{-1}, shape{0, -1}, shape{-1, 1}, shape{1, 2, 0}}) {
+      if (order::small() && axes.size() < 2) continue;  // thousands of rows
       const std::string where = to_string(a.extents) + " along " + to_string(axes);
       expect_fold<rule::pieces>(a, axes, where);
       expect_fold<rule::striped>(a, axes, where);
