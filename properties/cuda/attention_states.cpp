@@ -131,7 +131,8 @@ TEST(attention_states, refuse_what_does_not_fit) {
   states a({2, 3}, 4), b({2, 3}, 5);
   EXPECT_EQ(said<regroup::shape_error>([&] { cuda::merge_of(b.read(), a.all()); }),
             "attention states merge where they hold the same queries; got o of (2, 3, 4) and (2, 3, 5)");
-  EXPECT_EQ(said<regroup::shape_error>([&] { cuda::require_states(cuda::attention_states<float>{a.all().m, b.all().o, a.all().o}); }),
+  const cuda::attention_states<float> mixed{a.all().m, b.all().o, a.all().o};
+  EXPECT_EQ(said<regroup::shape_error>([&] { cuda::require_states(mixed); }),
             "an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got (2, 3), "
             "(2, 3, 5) and (2, 3, 4)");
   const auto own = a.all();

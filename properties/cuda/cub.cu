@@ -170,8 +170,8 @@ void unordered_reduce(const std::vector<float>& xs) {
   const gpu::array<regroup::bfloat16> x(halves);
   const auto fast = regroup::cuda::device{}.with(regroup::cuda::not_guaranteed);
   const regroup::cuda::device_view<const regroup::bfloat16> part(x.data() + 3, {n - 5});
-  expect_near(reduce(fast, part, m), reduce(regroup::seq, regroup::view<const regroup::bfloat16>(halves.data() + 3, {n - 5}), m),
-              n, "reduce, unordered");
+  const regroup::view<const regroup::bfloat16> here(halves.data() + 3, {n - 5});
+  expect_near(reduce(fast, part, m), reduce(regroup::seq, here, m), n, "reduce, unordered");
 }
 
 void unordered(const std::vector<float>& xs) {

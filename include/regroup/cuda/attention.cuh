@@ -52,7 +52,7 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 /// `on.with(tensor_cores)`, float16 and bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|,
 /// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
 /// there. float by three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum w |v|.
-/// Into `cuda::attention_states{m, l, o}` in place of out go the states, to `merge` with those of other keys and `normalise`.
+/// Into `cuda::attention_states{m, l, o}` in place of out go the states, to `merge` with other keys' and `normalise`.
 template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
           class Mask = no_mask>
 void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
