@@ -12,13 +12,7 @@ inline constexpr std::uint64_t magic = 0x6e74746170706772;  // "rgppattn"
 template <std::floating_point Real>
 attention_state<Real>::attention_state(const view<const Real>& m, const view<const Real>& l, const view<const Real>& o)
     : attention_state(m.extents(), o.rank() == 0 ? 0 : o.extent(o.rank() - 1)) {
-  shape full = m.extents();
-  full.push_back(dv_);
-  if (!(l.extents() == m.extents() && o.extents() == full)) {
-    throw_shape(
-        "an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got " +
-        to_string(m.extents()) + ", " + to_string(l.extents()) + " and " + to_string(o.extents()));
-  }
+  attention_fold::require_state_shapes(m.extents(), l.extents(), o.extents());
   const auto copy = [](const view<const Real>& from, std::vector<Real>& to) {
     for (index i = 0; i < from.size(); ++i) {
       to[static_cast<std::size_t>(i)] = from.data()[offset_of(i, from.extents(), from.strides())];
@@ -56,10 +50,7 @@ void attention_state<Real>::merge(const attention_state& other) {
     *this = other;
     return;
   }
-  if (!(outer_ == other.outer_ && dv_ == other.dv_)) {
-    throw_shape("attention states merge where they hold the same queries; got o of " + to_string(o().extents()) +
-                " and " + to_string(other.o().extents()));
-  }
+  attention_fold::require_same_queries(o().extents(), other.o().extents());
   const attention_state copy_of_itself = this == &other ? other : attention_state();
   const auto& from = this == &other ? copy_of_itself.states_ : other.states_;
   attention_fold::merge(static_cast<index>(states_.m.size()), dv_, states_.m.data(), states_.l.data(), states_.o.data(),

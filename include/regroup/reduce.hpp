@@ -24,10 +24,7 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   if constexpr (requires { view(out); }) {
     const auto v = view(out);
     if constexpr (requires { view(in); }) require_apart(view(in), v, false);
-    if (v.size() != count) {
-      throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
-                  to_string(v.extents()));
-    }
+    require_places(v.extents(), v.size(), count);
     return [v]<class Answer>(index row, Answer&& answer) {
       using place = std::remove_cvref_t<decltype(*v.data())>;
       v.data()[offset_of(row, v.extents(), v.strides())] = static_cast<place>(std::forward<Answer>(answer));
@@ -100,10 +97,7 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
                     const Projection& projection = {}) {
   const auto key = as_source(keys);
   const auto elements = as_source(xs);
-  if (key.size() != elements.size()) {
-    throw_shape("reduce_by_key needs one key an element; got " + std::to_string(key.size()) + " keys and " +
-                std::to_string(elements.size()) + " elements");
-  }
+  require_one_key_an_element(key.size(), elements.size());
   std::vector<index> offsets;
   for (index i = 0; i < key.size(); ++i) {
     if (i == 0 || !(key[i] == key[i - 1])) offsets.push_back(i);
@@ -112,10 +106,7 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   offsets.push_back(key.size());
   const auto room = [&](auto& places) {
     const auto v = view(places);
-    if (v.rank() != 1 || v.size() < runs) {
-      throw_shape("reduce_by_key found " + std::to_string(runs) + " runs; the output has shape " +
-                  to_string(v.extents()));
-    }
+    require_room_for_runs(v.extents(), runs);
     return view(v.data(), {runs}, v.strides());
   };
   const auto first_keys = room(keys_out);

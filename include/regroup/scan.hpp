@@ -23,18 +23,10 @@ void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, 
   ex.scan(seen, out, m, kind, answer);
 }
 
-template <class In, class Out>
-void require_same_length(const In& in, const Out& out) {
-  if (in.size() != out.size()) {
-    throw_shape("a scan needs one place an element; got " + std::to_string(in.size()) + " elements and " +
-                std::to_string(out.size()) + " places");
-  }
-}
-
 /// In and out of a scan along a range: views may be the same, anything else must be apart.
 template <class Range, class Out>
 void require_scannable(const Range& x, const Out& y) {
-  require_same_length(as_source(x), as_source(y));
+  require_same_length(as_source(x).size(), as_source(y).size());
   if constexpr (requires { view(x); }) require_apart(view(x), view(y), true);
 }
 
@@ -50,10 +42,7 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
                const Projection& projection) {
   const auto in = view(x);
   const auto out = view(y);
-  if (in.extents() != out.extents()) {
-    throw_shape("a scan's output has the shape of its input, " + to_string(in.extents()) + "; got " +
-                to_string(out.extents()));
-  }
+  require_same_extents(in.extents(), out.extents());
   require_apart(in, out, true);
   if (in.size() == 0) return;  // however many rows of nothing there are
   verbs::scan(ex, rows(axes_last(in, {axis})), rows(axes_last(out, {axis})), m, kind, projection);

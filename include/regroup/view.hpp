@@ -272,4 +272,34 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }
 
+/// What verbs ask of their outputs, on a host and on a device.
+inline void require_places(const shape& places, index size, index count) {
+  if (size != count) {
+    throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " + to_string(places));
+  }
+}
+inline void require_same_extents(const shape& in, const shape& out) {
+  if (!(in == out)) {
+    throw_shape("a scan's output has the shape of its input, " + to_string(in) + "; got " + to_string(out));
+  }
+}
+inline void require_same_length(index elements, index places) {
+  if (elements != places) {
+    throw_shape("a scan needs one place an element; got " + std::to_string(elements) + " elements and " +
+                std::to_string(places) + " places");
+  }
+}
+
+inline void require_one_key_an_element(index keys, index elements) {
+  if (keys != elements) {
+    throw_shape("reduce_by_key needs one key an element; got " + std::to_string(keys) + " keys and " +
+                std::to_string(elements) + " elements");
+  }
+}
+inline void require_room_for_runs(const shape& places, index runs) {
+  if (places.size() != 1 || places[0] < runs) {
+    throw_shape("reduce_by_key found " + std::to_string(runs) + " runs; the output has shape " + to_string(places));
+  }
+}
+
 }  // namespace regroup

@@ -13,7 +13,7 @@
 #include "emulator.hpp"
 #include "regroup/cuda/attention_masks.hpp"
 #include "regroup/cuda/attention_mma.hpp"
-#include "regroup/cuda/attention_plan.hpp"
+#include "regroup/cuda/attention_states.hpp"
 
 namespace emulated {
 

@@ -163,11 +163,21 @@ void by_hand(const std::vector<float>& xs) {
   expect_all(lowered(ys.values()), scans_of(xs, n), "thrust::inclusive_scan");
 }
 
+/// In packs, from an address that none begins at.
+void unordered_reduce(const std::vector<float>& xs) {
+  std::vector<regroup::bfloat16> halves;
+  for (const float x : xs) halves.push_back(regroup::bfloat16(x));
+  const gpu::array<regroup::bfloat16> x(halves);
+  const auto fast = regroup::cuda::device{}.with(regroup::cuda::not_guaranteed);
+  const regroup::cuda::device_view<const regroup::bfloat16> part(x.data() + 3, {n - 5});
+  const regroup::view<const regroup::bfloat16> here(halves.data() + 3, {n - 5});
+  expect_near(reduce(fast, part, m), reduce(regroup::seq, here, m), n, "reduce, unordered");
+}
+
 void unordered(const std::vector<float>& xs) {
   const gpu::array<float> x(xs);
   const gpu::array<float> y(xs);
   const auto fast = regroup::cuda::device{}.with(regroup::cuda::not_guaranteed);
-  expect_near(reduce(fast, x.view(), m), reduce(regroup::seq, xs, m), n, "reduce, unordered");
   inclusive_scan(fast, x.view(), y.view(), m);
   expect_all(y.values(), scans_of(xs, n), "inclusive_scan, unordered");
   std::vector<int> offsets;
@@ -189,6 +199,10 @@ void on_the_host(const std::vector<float>& xs) {
   expect_near(m.lower(thrust::reduce(thrust::seq, lifted, lifted + n, m.identity(), m)), all, 100 * n, "thrust::seq, reduce");
   expect_near(m.lower(thrust::transform_reduce(thrust::seq, xs.begin(), xs.end(), lift, m.identity(), m)), all, 100 * n,
               "thrust::seq, transform_reduce");
+  const regroup::cuda::lift_packs<monoid, float> packs(m, xs.data() + 1, n - 1);
+  const thrust::counting_iterator<index> number(0);
+  expect_near(m.lower(thrust::transform_reduce(thrust::seq, number, number + packs.packs(), packs, m.identity(), m)),
+              reduce(regroup::seq, std::vector<float>(xs.begin() + 1, xs.end()), m), 100 * n, "thrust::seq, packs");
   thrust::inclusive_scan(thrust::seq, lifted, lifted + n, ys.begin(), m);
   const auto expected = scans_of(xs, n);
   for (std::size_t i = 0; i < ys.size(); ++i) {
@@ -205,5 +219,6 @@ int main() {
   return gpu::main_of([&] {
     by_hand(xs);
     unordered(xs);
+    unordered_reduce(xs);
   });
 }

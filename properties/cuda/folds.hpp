@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the folds share: a fold of host memory by emulated kernels, as cuda::device launches them.
+// What the tests of folds and scans share: those of host memory by emulated kernels, as cuda::device launches them.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +10,7 @@
 #include "../order/cases.hpp"
 #include "emulator.hpp"
 #include "regroup/cuda/fold_plan.hpp"
+#include "regroup/cuda/scan_plan.hpp"
 
 namespace emulated {
 
@@ -61,6 +62,14 @@ auto fold(machine& on, const M& m, const Batch& rows, int processors = 1) {
   return fold(on, m, rows, regroup::cuda::plan_fold(lengths_of(rows), processors, sizeof(regroup::state_of<M>)));
 }
 
+/// Scans a batch, with exactly the workspace that the plan asks for.
+template <regroup::scan_kind Kind, class M, class In, class Out>
+void scan(machine& on, const M& m, const In& rows, const Out& answers) {
+  const auto plan = regroup::cuda::plan_scan(lengths_of(rows));
+  const device_memory<regroup::state_of<M>> workspace(workspace_states(plan, rows, Kind), m.identity());
+  regroup::cuda::launch_scan<Kind>([&](const auto& kernel, index blocks) { on.run(kernel, blocks); }, plan, m,
+                                   rows, answers, workspace.data());
+}
 /// A vector as one row.
 template <class X>
 regroup::cuda::row_batch<const X> one_row(const std::vector<X>& xs) {

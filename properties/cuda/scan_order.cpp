@@ -11,7 +11,6 @@
 #include "../order/scans.hpp"
 #include "faults.hpp"
 #include "folds.hpp"
-#include "regroup/cuda/scan_plan.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/moments.hpp"
@@ -20,6 +19,7 @@ namespace {
 
 using emulated::fault;
 using emulated::machine;
+using emulated::scan;
 using emulated::schedule;
 using order::rule;
 using order::word;
@@ -27,14 +27,6 @@ using regroup::scan_kind;
 
 constexpr std::int64_t tile = regroup::tile_elements;
 
-/// Scans a batch, with exactly the workspace that the plan asks for.
-template <scan_kind Kind, class M, class In, class Out>
-void scan(machine& on, const M& m, const In& rows, const Out& answers) {
-  const auto plan = regroup::cuda::plan_scan(lengths_of(rows));
-  const emulated::device_memory<regroup::state_of<M>> workspace(workspace_states(plan, rows, Kind), m.identity());
-  regroup::cuda::launch_scan<Kind>([&](const auto& kernel, std::int64_t blocks) { on.run(kernel, blocks); }, plan, m,
-                                   rows, answers, workspace.data());
-}
 template <class Y>
 auto row_to(std::vector<Y>& ys, std::int64_t count = 1) {
   const auto n = static_cast<std::int64_t>(ys.size()) / count;

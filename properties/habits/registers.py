@@ -17,12 +17,15 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory)
     "scan_nodes": (56, 8_000),
     "scan_tiles": (168, 28_000),
     "scan_first_places": (56, 0),
+    "put_first_keys": (32, 0),
     "map_held_rows": (248, 2_000),
     "map_clustered_rows": (240, 2_000),
     "map_rows_of_tiles": (208, 2_000),
     "map_split_rows": (168, 0),
     "attend_leaves": (168, 38_000),
     "merge_leaves": (56, 0),
+    "merge_states": (80, 0),
+    "normalise_states": (56, 0),
     "attend_leaves on tensor cores": (255, 48_000),
     "merge_leaves on tensor cores": (104, 0),
     "attend_leaves of float on tensor cores": (192, 44_000),
@@ -58,8 +61,8 @@ said = subprocess.run(["c++filt"], input=said, capture_output=True, text=True, c
 for block in said.split("Compiling entry function ")[1:]:
     name = short(block.split("'")[1])
     architecture = re.search(r" for '(sm_\d+)'", block)[1]
-    stack, stores, loads = map(int, re.search(
-        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block).groups())
+    stack, stores, loads = (sum(map(int, of)) for of in zip(*re.findall(  # its own and of what it calls
+        r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", block)))
     registers = int(re.search(r"Used (\d+) registers", block)[1])
     shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
     of = " of float" if re.search(r"_leaves<float, .*mma_", name) else ""

@@ -94,6 +94,28 @@ class results {
   std::vector<Real> sinks_;
 };
 
+/// What is asked of a state, on a host and on a device.
+inline void require_state_shapes(const shape& m, const shape& l, const shape& o) {
+  shape full = m;
+  full.push_back(o.size() == 0 ? 0 : o[o.size() - 1]);
+  if (!(l == m && o == full)) {
+    throw_shape(
+        "an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got " +
+        to_string(m) + ", " + to_string(l) + " and " + to_string(o));
+  }
+}
+inline void require_same_queries(const shape& o, const shape& other) {
+  if (!(o == other)) {
+    throw_shape("attention states merge where they hold the same queries; got o of " + to_string(o) + " and " +
+                to_string(other));
+  }
+}
+inline void require_no_results(bool are_asked_for) {
+  if (are_asked_for) {
+    throw_argument("an attention_state takes logsumexp and sinks when it is normalised, not before");
+  }
+}
+
 }  // namespace attention_fold
 
 /// Attention over some keys as other systems hold it: O (..., H, Nq, dv) divided by l, and logsumexp (..., H, Nq), -inf
@@ -118,9 +140,7 @@ class attention_state {
   /// shape (H, tokens). Work, memory and errors as `attention`; sinks wait for `normalise`.
   template <executor Executor, class Q, class Keys>
   attention_state(const Executor& ex, const Q& q, const Keys& keys, const attention_options& options = {}) {
-    if (options.logsumexp.wanted() || options.sinks.is_given()) {
-      throw_argument("an attention_state takes logsumexp and sinks when it is normalised, not before");
-    }
+    attention_fold::require_no_results(options.logsumexp.wanted() || options.sinks.is_given());
     attention_fold::check_split(options.split);
     fold(ex, attention_fold::workload_of(q, keys, options), options.split);
   }

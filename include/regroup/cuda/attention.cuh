@@ -7,7 +7,7 @@
 
 #include "regroup/cuda/attention_masks.hpp"
 #include "regroup/cuda/attention_mma.hpp"
-#include "regroup/cuda/attention_plan.hpp"
+#include "regroup/cuda/attention_states.hpp"
 #include "regroup/cuda/device.cuh"
 
 namespace regroup {
@@ -23,6 +23,8 @@ inline tensor_device device::with(tensor_cores_t) const { return tensor_device(*
 
 template <class Device>
 concept attention_device = std::same_as<Device, device> || std::same_as<Device, tensor_device>;
+template <class Out>
+concept attention_output = is_device_view<Out> || std::same_as<Out, attention_states<float>>;
 template <class Device>
 using arithmetic_of = std::conditional_t<std::same_as<Device, tensor_device>, tensor_arithmetic, plain_arithmetic>;
 template <class Device, class T, class Rule, class Out>
@@ -50,23 +52,46 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 /// `on.with(tensor_cores)`, float16 and bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|,
 /// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
 /// there. float by three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum w |v|.
-template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, class Out, class Mask = no_mask>
+/// Into `cuda::attention_states{m, l, o}` in place of out go the states, to `merge` with other keys' and `normalise`.
+template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
+          class Mask = no_mask>
 void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
-               const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
+               const Out& out, const cuda::attention_options<Mask>& options = {}) {
   const auto work = cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options);
   cuda::with_workspace(on, cuda::plan_for(on, work).bytes, [&](const cuda::workspace& w) { cuda::attend(on, work, w); });
 }
 /// The bytes of workspace that `attention_into` needs; and the same in the stream's order.
-template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, class Out, class Mask = no_mask>
+template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
+          class Mask = no_mask>
 std::size_t attention_workspace(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
-                                const cuda::device_view<Out>& out, const cuda::attention_options<Mask>& options = {}) {
+                                const Out& out, const cuda::attention_options<Mask>& options = {}) {
   return cuda::plan_for(on, cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options)).bytes;
 }
-template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, class Out, class Mask = no_mask>
+template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
+          class Mask = no_mask>
 void attention_into(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
-                    const cuda::device_view<Out>& out, const cuda::workspace& w,
+                    const Out& out, const cuda::workspace& w,
                     const cuda::attention_options<Mask>& options = {}) {
   cuda::attend(on, cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options), w);
+}
+
+/// into := the states of the same queries over the keys of both, in the stream's order; `from` may be `into`. Throws
+/// shape_error and overlap_error.
+template <class Real>
+void merge(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::attention_states<float>& into) {
+  const auto kernel = cuda::merge_of(cuda::to_read(from), into);
+  if (const index units = cuda::units_of(kernel.call); units > 0) on.launch(kernel, std::min(units, cuda::most_blocks));
+}
+/// out (..., H, Nq, dv) = O / l, of any floating type, and logsumexp (..., H, Nq), as the host's attention_state::normalise,
+/// in the stream's order; sinks (one a head) are counted here, once. Throws shape_error and overlap_error.
+template <class Real, class Out>
+void normalise(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::device_view<Out>& out,
+               const std::optional<cuda::device_view<float>>& logsumexp = {},
+               const std::optional<cuda::device_view<const float>>& sinks = {}) {
+  const auto kernel = cuda::normalise_of<Out>(cuda::to_read(from), out, logsumexp, sinks);
+  if (const index units = cuda::units_of(kernel.put.call); units > 0) {
+    on.launch(kernel, std::min(units, cuda::most_blocks));
+  }
 }
 
 template <class Q, class... Rest>
@@ -78,8 +103,7 @@ template <class T, class... Rest>
 void attention(const cuda::device&, const ragged_queries<T>&, const Rest&...) {
   static_assert(!std::same_as<T, T>,
                 "regroup: on a device ragged batches are cuda::ragged(q, q_offsets, most_queries) over "
-                "cuda::ragged(k, v, k_offsets, most_keys), cuda::dense or cuda::paged; attention_state and "
-                "double are the host's");
+                "cuda::ragged(k, v, k_offsets, most_keys), cuda::dense or cuda::paged; double is the host's");
 }
 
 }  // namespace regroup

@@ -36,6 +36,19 @@ bool has_aligned_rows(const attention_array<T>& x, index width) {
   return reinterpret_cast<std::uintptr_t>(x.data) % 16 == 0 && x.strides[3] == 1 && whole(width) &&
          std::all_of(x.strides, x.strides + 3, whole);
 }
+/// (batch, head, position) with an axis of nothing at its end.
+template <class T>
+attention_array<T> as_numbers(const view<T>& x) {
+  shape extents = x.extents(), strides = x.strides();
+  extents.push_back(1);
+  strides.push_back(1);
+  return as_array(view<T>(x.data(), extents, strides));
+}
+inline void require_sinks(const device_view<const float>& sinks, index heads) {
+  if (!(sinks.extents() == shape{heads})) {
+    throw_shape("sinks have one number a head, here " + std::to_string(heads) + "; got " + to_string(sinks.extents()));
+  }
+}
 
 /// Copied bytewise: std::tuple's assignment is not trivial, but nobody assigns.
 template <class Mask>
@@ -179,10 +192,7 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
     throw_shape("on a device a key head has at most 2^30 queries, and they as many columns; got queries " +
                 to_string(queries.extents()) + " and values " + to_string(keys.v.extents()));
   }
-  if (options.sinks && !(options.sinks->extents() == shape{p.extents.heads})) {
-    throw_shape("sinks have one number a head, here " + std::to_string(p.extents.heads) + "; got " +
-                to_string(options.sinks->extents()));
-  }
+  if (options.sinks) require_sinks(*options.sinks, p.extents.heads);
 
   const auto address_of = [](const auto& numbers) { return numbers ? numbers->data() : nullptr; };
   const auto tokens_of = [](const auto& offsets, const device_view<const T>& x) {
@@ -212,13 +222,7 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
   const device_extents extents{p.extents.rank,    p.extents.batches, p.extents.heads,
                                p.extents.queries, p.extents.keys,    {call.queries, call.keys}};
   put_attention<T, Out> put{call, as_array(o), {nullptr, {}}, nullptr, 0};
-  if (lse.wanted()) {
-    const auto& one = lse.as<float>(outer);
-    shape extents_of_one = one.extents(), strides = one.strides();
-    extents_of_one.push_back(1);
-    strides.push_back(1);
-    put.logsumexp = as_array(view<float>(one.data(), extents_of_one, strides));
-  }
+  if (lse.wanted()) put.logsumexp = as_numbers(lse.as<float>(outer));
   if (options.sinks) {
     put.sinks = options.sinks->data();
     put.sinks_stride = options.sinks->strides()[0];

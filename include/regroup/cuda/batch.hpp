@@ -43,6 +43,62 @@ struct row_batch {
   }
 };
 
+/// One source of any kind as one row.
+template <class Source>
+struct one_source : single<Source> {
+  [[nodiscard]] constexpr index slots(index reach) const { return nodes_of(this->source.size(), reach); }
+  [[nodiscard]] constexpr index slot_of(index, index) const noexcept { return 0; }
+  [[nodiscard]] constexpr node_place locate(index slot, index) const noexcept { return {0, slot}; }
+};
+template <class Source>
+one_source(single<Source>) -> one_source<Source>;
+
+/// Axes that a kernel walks in C order, neighbours joined where one stride reaches both.
+inline constexpr int most_axes = 16;
+struct joined_axes {
+  int rank = 0;
+  index extents[most_axes] = {};
+  index strides[most_axes] = {};
+
+  [[nodiscard]] constexpr index offset_of(index i) const noexcept {
+    index offset = 0;
+    for (int a = rank - 1; a > 0; --a) {
+      offset += i % extents[a] * strides[a];
+      i /= extents[a];
+    }
+    return rank == 0 ? 0 : offset + i * strides[0];
+  }
+};
+/// Rows of one stride, for each index of any axes.
+template <class X, class Projection = std::identity>
+struct axes_batch : row_batch<X, Projection> {
+  joined_axes outer;
+  constexpr auto operator[](index row) const {
+    return project(strided<X>{this->first + outer.offset_of(row), this->length, this->stride}, this->projection);
+  }
+};
+/// The elements along some axes. Where each stands costs divisions: a call, since an unrolled fold asks 32 times.
+template <class X>
+struct walked {
+  X* first;
+  index count;
+  const joined_axes* axes;
+  [[nodiscard]] constexpr index size() const noexcept { return count; }
+  [[gnu::noinline]] constexpr X& operator[](index i) const noexcept { return first[axes->offset_of(i)]; }
+};
+/// Rows along any axes, for each index of any others.
+template <class X, class Projection = std::identity>
+struct walked_batch : axes_batch<X, Projection> {
+  joined_axes inner;
+
+  /// Whether one stride reaches the elements of a row, so that the batch it derives from is enough.
+  [[nodiscard]] constexpr bool is_strided() const noexcept { return inner.rank <= 1; }
+  [[nodiscard]] constexpr const axes_batch<X, Projection>& strided_rows() const noexcept { return *this; }
+  constexpr auto operator[](index row) const {
+    return project(walked<X>{this->first + this->outer.offset_of(row), this->length, &inner}, this->projection);
+  }
+};
+
 /// Segments [offsets[s], offsets[s + 1]) of `total` elements; the offsets are in device memory.
 template <class X, class Offset, class Projection = std::identity>
 struct segment_batch {

@@ -143,21 +143,9 @@ class device {
   int processors_ = 0;
 };
 
-}  // namespace regroup::cuda
-
-namespace regroup {
-
-namespace cuda {
-
 template <class T>
 device_view<const T> input(const device_view<T>& x) {
   return x;
-}
-
-/// A place for one answer a row.
-template <class M, class X, class Out>
-put_answer<M, Out> output(const device_view<X>& in, const device_view<Out>& out, index count, const M& m) {
-  return {m, out.data(), in.require_places(out, count)};
 }
 
 /// Allocates what a verb needs, runs it, and waits.
@@ -168,28 +156,14 @@ void with_workspace(const device& on, std::size_t bytes, const Run& run) {
   on.synchronize();
 }
 
-template <class X, class Offset, class Projection>
-segment_batch<const X, Offset, Projection> segments_of(const device_view<X>& xs, const device_view<Offset>& offsets,
-                                                       const Projection& projection) {
+template <class X, class Offset, class Projection = std::identity>
+segment_batch<X, Offset, Projection> segments_of(const device_view<X>& xs, const device_view<Offset>& offsets,
+                                                 const Projection& projection = {}) {
   if (xs.one_row().stride != 1 || offsets.one_row().stride != 1) {
     throw_shape("on a device segments need elements and offsets side by side");
   }
   if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
   return {xs.data(), offsets.data(), offsets.size() - 1, xs.size(), projection};
-}
-
-template <scan_kind Kind, class X, class Y, class M, class Projection>
-void scan_rows(const device& on, const device_view<X>& x, const device_view<Y>& y, const M& m,
-               const std::optional<workspace>& w, const Projection& projection) {
-  if (x.extents() != y.extents()) {
-    throw_shape("a scan's output has the shape of its input, " + to_string(x.extents()) + "; got " +
-                to_string(y.extents()));
-  }
-  x.require_apart_from(y, true);
-  const auto in = input(x).rows(projection);
-  const auto run = [&](const workspace& memory) { on.scan<Kind>(in, y.rows(), m, memory); };
-  if (w) return run(*w);
-  with_workspace(on, on.scan_bytes<Kind>(in, m), run);
 }
 
 template <class X>
@@ -199,130 +173,8 @@ constexpr void refuse_host_memory() {
                 "a host pointer, view or container");
 }
 
-}  // namespace cuda
+}  // namespace regroup::cuda
 
-/// reduce (reduce.hpp) of a range, or a view of any rank that one stride reaches, on a GPU. Returns the host's bits; waits.
-template <class X, class M, class Projection = std::identity>
-answer_of<M> reduce(const cuda::device& on, const cuda::device_view<X>& xs, const M& m,
-                    const Projection& projection = {}) {
-  const auto row = cuda::input(xs).one_row(projection);
-  const cuda::device_buffer result(sizeof(state_of<M>), on.stream());
-  cuda::slot<state_of<M>> state;
-  cuda::with_workspace(on, on.fold_bytes(row, m), [&](const cuda::workspace& w) {
-    on.fold(row, m, cuda::put_state<state_of<M>>{static_cast<state_of<M>*>(result.data())}, w);
-    cuda::check(cudaMemcpyAsync(&state, result.data(), sizeof(state_of<M>), cudaMemcpyDeviceToHost, on.stream()),
-                "copying the result");
-  });
-  return regroup::lower(m, state.value);
-}
-/// The bytes of workspace that `reduce_into` needs.
-template <class X, class M>
-std::size_t reduce_workspace(const cuda::device& on, const cuda::device_view<X>& xs, const M& m) {
-  return on.fold_bytes(cuda::input(xs).one_row(), m);
-}
-/// The same, into one place on the device, in the stream's order.
-template <class X, class Out, class M, class Projection = std::identity>
-void reduce_into(const cuda::device& on, const cuda::device_view<X>& xs, const cuda::device_view<Out>& out, const M& m,
-                 const cuda::workspace& w, const Projection& projection = {}) {
-  on.fold(cuda::input(xs).one_row(projection), m, cuda::output(xs, out, 1, m), w);
-}
-
-/// reduce_rows on a GPU: each row along the last axis; `out` has one place a row. Rows up to 128 or 1024 elements, by the
-/// length of all, have 4 or 32 threads each; longer ones as many blocks as they have ranges of tiles.
-template <class X, class Out, class M, class Projection = std::identity>
-void reduce_rows(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Out>& out, const M& m,
-                 const Projection& projection = {}) {
-  const auto rows = cuda::input(x).rows(projection);
-  cuda::with_workspace(on, on.fold_bytes(rows, m), [&](const cuda::workspace& w) {
-    on.fold(rows, m, cuda::output(x, out, rows.size(), m), w);
-  });
-}
-template <class X, class M>
-std::size_t reduce_rows_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
-  return on.fold_bytes(cuda::input(x).rows(), m);
-}
-template <class X, class Out, class M, class Projection = std::identity>
-void reduce_rows_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Out>& out,
-                      const M& m, const cuda::workspace& w, const Projection& projection = {}) {
-  const auto rows = cuda::input(x).rows(projection);
-  on.fold(rows, m, cuda::output(x, out, rows.size(), m), w);
-}
-
-/// reduce_segments on a GPU. The S + 1 offsets are in device memory, where nobody checks them: they must begin at 0, end at
-/// the number of elements and never decrease.
-template <class X, class Offset, class Out, class M, class Projection = std::identity>
-void reduce_segments(const cuda::device& on, const cuda::device_view<X>& xs, const cuda::device_view<Offset>& offsets,
-                     const cuda::device_view<Out>& out, const M& m, const Projection& projection = {}) {
-  const auto segments = cuda::segments_of(xs, offsets, projection);
-  cuda::with_workspace(on, on.fold_bytes(segments, m), [&](const cuda::workspace& w) {
-    on.fold(segments, m, cuda::output(xs, out, segments.size(), m), w);
-  });
-}
-template <class X, class Offset, class M>
-std::size_t reduce_segments_workspace(const cuda::device& on, const cuda::device_view<X>& xs,
-                                      const cuda::device_view<Offset>& offsets, const M& m) {
-  return on.fold_bytes(cuda::segments_of(xs, offsets, std::identity{}), m);
-}
-template <class X, class Offset, class Out, class M, class Projection = std::identity>
-void reduce_segments_into(const cuda::device& on, const cuda::device_view<X>& xs,
-                          const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
-                          const cuda::workspace& w, const Projection& projection = {}) {
-  const auto segments = cuda::segments_of(xs, offsets, projection);
-  on.fold(segments, m, cuda::output(xs, out, segments.size(), m), w);
-}
-
-/// The scans (scan.hpp) of a range, or of every row along the last axis, on a GPU; y has the shape of x and may be exactly
-/// x. Two reads and a write of memory; rows up to 1024 elements are read once from beyond the cache.
-template <class X, class Y, class M, class Projection = std::identity>
-void inclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
-                    const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, std::nullopt, projection);
-}
-template <class X, class Y, class M, class Projection = std::identity>
-void exclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
-                    const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, std::nullopt, projection);
-}
-/// The bytes of workspace that either scan of x needs.
-template <class X, class M>
-std::size_t scan_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
-  return on.scan_bytes<scan_kind::exclusive>(cuda::input(x).rows(), m);
-}
-template <class X, class Y, class M, class Projection = std::identity>
-void inclusive_scan_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
-                         const M& m, const cuda::workspace& w, const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, w, projection);
-}
-template <class X, class Y, class M, class Projection = std::identity>
-void exclusive_scan_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
-                         const M& m, const cuda::workspace& w, const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, w, projection);
-}
-
-template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
-void reduce(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
-}
-template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
-void reduce_rows(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
-}
-template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
-void reduce_segments(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
-}
-template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
-void inclusive_scan(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
-}
-template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
-void exclusive_scan(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
-}
-
-}  // namespace regroup
+// The verbs.
+#include "regroup/cuda/reduce.cuh"
+#include "regroup/cuda/scan.cuh"

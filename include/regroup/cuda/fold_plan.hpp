@@ -32,6 +32,10 @@ template <class X, class O, class P>
 constexpr batch_lengths lengths_of(const segment_batch<X, O, P>& b) {
   return {b.count, b.total, b.total, false};
 }
+template <class Source>
+constexpr batch_lengths lengths_of(const one_source<Source>& b) {
+  return {1, b.source.size(), b.source.size(), true};
+}
 
 /// The launches of one fold.
 struct fold_plan {

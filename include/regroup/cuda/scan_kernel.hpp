@@ -40,7 +40,7 @@ template <class M, scan_kind Kind, class Team, class Source, class Out>
 constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
                                 bool has_carry, const state_of<M>& carry) {
   using element = std::remove_cvref_t<widened<element_of<Source>>>;
-  using place = element_of<Out>;
+  using place = place_of<Out>;
   static_assert(std::is_trivially_copyable_v<place>,
                 "regroup: on a device the answers of a scan travel as bytes, so they must be trivially copyable");
   const auto answer = [&m](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
@@ -178,7 +178,7 @@ struct scan_first_places {
       const auto out = answers[row];
       const index first = position * tile_elements;
       if (position == 0 || out.size() <= shortest || first >= out.size()) continue;
-      out[first] = static_cast<element_of<std::remove_cvref_t<decltype(out)>>>(regroup::lower(m, preceding[slot]));
+      out[first] = static_cast<place_of<std::remove_cvref_t<decltype(out)>>>(regroup::lower(m, preceding[slot]));
     }
   }
 };

@@ -11,10 +11,12 @@
 #include <cub/device/device_reduce.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
+#include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
 #include <thrust/iterator/transform_output_iterator.h>
 
 #include "regroup/cuda/device.cuh"
+#include "regroup/cuda/packs.hpp"
 
 namespace regroup::cuda {
 
@@ -92,10 +94,17 @@ template <class X, class M, class Projection, class Out>
 auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M& m, const Projection& p, Out out) {
   require_commutative<M>();
   require_device_monoid<M>();
-  return [=, first = side_by_side(xs), n = xs.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
-    return cub::DeviceReduce::TransformReduce(storage, bytes, first, out, n, m, lift_projected<M, Projection>{m, p},
-                                              m.identity(), stream);
+  const auto reduced = [=, stream = fast.on().stream()](const auto& first, index n, const auto& lift) {
+    return [=](void* storage, std::size_t& bytes) {
+      return cub::DeviceReduce::TransformReduce(storage, bytes, first, out, n, m, lift, m.identity(), stream);
+    };
   };
+  if constexpr (come_in_packs<M, std::remove_const_t<X>, Projection>) {
+    const lift_packs<M, std::remove_const_t<X>> lift(m, side_by_side(xs), xs.size());
+    return reduced(thrust::counting_iterator<index>(0), lift.packs(), lift);
+  } else {
+    return reduced(side_by_side(xs), xs.size(), lift_projected<M, Projection>{m, p});
+  }
 }
 template <class X, class Offset, class M, class Projection>
 auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const device_view<Offset>& offsets, const M& m,
@@ -132,7 +141,8 @@ auto cub_scan(const unordered_device& fast, const device_view<X>& x, const devic
 
 namespace regroup {
 
-/// reduce by cub::DeviceReduce: any order, within the bound. Waits.
+/// reduce by cub::DeviceReduce: any order, within the bound. Floats of 4 or 2 bytes are read 16 bytes at a time and lifted
+/// by the tile lift, where the monoid has one (packs.hpp). Waits.
 template <class X, class M, class Projection = std::identity>
 answer_of<M> reduce(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m,
                     const Projection& projection = {}) {

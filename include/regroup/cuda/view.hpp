@@ -42,33 +42,45 @@ class device_view {
   [[nodiscard]] const shape& strides() const noexcept { return view_.strides(); }
   [[nodiscard]] index size() const noexcept { return view_.size(); }
 
-  /// The same elements with one axis, -1 the last, moved behind the others; throws shape_error where there is none such.
-  [[nodiscard]] device_view axis_last(int axis) const {
-    const auto turned = axes_last(view_, {axis});
+  /// The same elements with one axis, or some, moved behind the others; they count from the end where negative. Throws
+  /// shape_error where there is none such.
+  [[nodiscard]] device_view axis_last(int axis) const { return with_axes_last({axis}); }
+  [[nodiscard]] device_view with_axes_last(const shape& axes) const {
+    const auto turned = axes_last(view_, axes);
     return {turned.data(), turned.extents(), turned.strides()};
+  }
+  /// A row along the last `inner` axes for each index of the others, of any strides. Throws shape_error where more than 16
+  /// axes cannot be joined.
+  template <class Projection = std::identity>
+  [[nodiscard]] walked_batch<T, Projection> rows_along(int inner, const Projection& projection = {}) const {
+    const auto joined = [this](int from, int to) {
+      return coalesced(view<T>(data(), shape(std::span(extents().begin() + from, extents().begin() + to)),
+                               shape(std::span(strides().begin() + from, strides().begin() + to))));
+    };
+    const auto outer = joined(0, rank() - inner), own = joined(rank() - inner, rank());
+    const auto last = [](const view<T>& v, index none) { return v.rank() == 0 ? none : v.stride(v.rank() - 1); };
+    return {{{data(), outer.size(), own.size(), last(outer, 0), last(own, 1), projection}, axes_of(outer)}, axes_of(own)};
   }
   /// The rows along the last axis. Their starts must be one stride apart: throws shape_error otherwise.
   template <class Projection = std::identity>
   [[nodiscard]] row_batch<T, Projection> rows(const Projection& projection = {}) const {
     if (rank() == 0) throw_shape("rows need a view of rank 1 or more; got rank 0");
-    const auto outer = coalesced(view<T>(data(), shape(std::span(extents().begin(), extents().end() - 1)),
-                                         shape(std::span(strides().begin(), strides().end() - 1))));
-    if (outer.rank() > 1) {
+    const auto batch = rows_along(1, projection);
+    if (batch.outer.rank > 1) {
       throw_shape("on a device the rows of a view must be one stride apart; shape " + to_string(extents()) +
-                  " with strides " + to_string(strides()) + " has " + std::to_string(outer.rank()));
+                  " with strides " + to_string(strides()) + " has " + std::to_string(batch.outer.rank));
     }
-    const int last = rank() - 1;
-    return {data(), outer.size(), extents()[last], outer.rank() == 0 ? 0 : outer.stride(0), strides()[last], projection};
+    return batch;
   }
   /// All elements in C order as one row; throws shape_error where one stride does not reach them.
   template <class Projection = std::identity>
   [[nodiscard]] row_batch<T, Projection> one_row(const Projection& projection = {}) const {
-    const auto all = coalesced(view_);
-    if (all.rank() > 1) {
+    const auto batch = rows_along(rank(), projection);
+    if (!batch.is_strided()) {
       throw_shape("on a device a range needs one stride; shape " + to_string(extents()) + " with strides " +
-                  to_string(strides()) + " has " + std::to_string(all.rank()));
+                  to_string(strides()) + " has " + std::to_string(batch.inner.rank));
     }
-    return {data(), 1, all.size(), all.size(), all.rank() == 0 ? 1 : all.stride(0), projection};
+    return batch;
   }
   /// Throws overlap_error where an output shares memory with this one.
   template <class U>
@@ -79,10 +91,7 @@ class device_view {
   template <class Out>
   index require_places(const device_view<Out>& out, index count) const {
     static_assert(!std::is_const_v<Out>, "regroup: the output is written, so its elements cannot be const");
-    if (out.size() != count) {
-      throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " +
-                  to_string(out.extents()));
-    }
+    regroup::require_places(out.extents(), out.size(), count);
     require_apart_from(out, false);
     return out.one_row().stride;
   }
@@ -91,6 +100,19 @@ class device_view {
   static std::uintptr_t alignment_of(const void* p) {
     const auto address = reinterpret_cast<std::uintptr_t>(p);
     return address & (~address + 1);
+  }
+  static joined_axes axes_of(const view<T>& v) {
+    if (v.rank() > most_axes) {
+      throw_shape("on a device at most " + std::to_string(most_axes) + " axes may have strides of their own; shape " +
+                  to_string(v.extents()) + " with strides " + to_string(v.strides()) + " has " +
+                  std::to_string(v.rank()));
+    }
+    joined_axes axes{v.rank(), {}, {}};
+    for (int a = 0; a < v.rank(); ++a) {
+      axes.extents[a] = v.extent(a);
+      axes.strides[a] = v.stride(a);
+    }
+    return axes;
   }
   view<T> view_;
 };

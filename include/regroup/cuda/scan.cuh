@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scans on cuda::device: of a range, of every row, along one axis, and of segments, with the bits of `seq`. An output
+// has the shape of its input and may be exactly it. Two reads and a write of memory; rows up to 1024 elements are read
+// once from beyond the cache. Level: device.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "regroup/cuda/device.cuh"
+
+namespace regroup {
+
+namespace cuda {
+
+/// With the caller's workspace, in the stream's order; else allocates it, and waits.
+template <scan_kind Kind, class In, class Out, class M>
+void scan_batch(const device& on, const In& in, const Out& out, const M& m, const std::optional<workspace>& w) {
+  if (w) return on.scan<Kind>(in, out, m, *w);
+  with_workspace(on, on.scan_bytes<Kind>(in, m), [&](const workspace& own) { on.scan<Kind>(in, out, m, own); });
+}
+
+template <class X, class Y>
+void require_scannable(const device_view<X>& x, const device_view<Y>& y) {
+  require_same_extents(x.extents(), y.extents());
+  x.require_apart_from(y, true);
+}
+
+template <scan_kind Kind, class X, class Y, class M, class Projection>
+void scan_rows(const device& on, const device_view<X>& x, const device_view<Y>& y, const M& m,
+               const std::optional<workspace>& w, const Projection& projection) {
+  require_scannable(x, y);
+  scan_batch<Kind>(on, input(x).rows(projection), y.rows(), m, w);
+}
+
+template <scan_kind Kind, class X, class Y, class M, class Projection>
+void scan_axis(const device& on, const device_view<X>& x, index axis, const device_view<Y>& y, const M& m,
+               const std::optional<workspace>& w, const Projection& projection) {
+  require_scannable(x, y);
+  const auto in = input(x).with_axes_last({axis}).rows_along(1, projection);
+  const auto out = y.with_axes_last({axis}).rows_along(1);
+  scan_batch<Kind>(on, in.strided_rows(), out.strided_rows(), m, w);
+}
+
+template <scan_kind Kind, class X, class Offset, class Y, class M, class Projection>
+void scan_segments(const device& on, const device_view<X>& xs, const device_view<Offset>& offsets,
+                   const device_view<Y>& y, const M& m, const std::optional<workspace>& w,
+                   const Projection& projection) {
+  require_same_length(xs.size(), y.size());
+  xs.require_apart_from(y, true);
+  scan_batch<Kind>(on, segments_of(input(xs), offsets, projection), segments_of(y, offsets), m, w);
+}
+
+}  // namespace cuda
+
+/// The scans (scan.hpp) of a range, or of every row along the last axis: rows one stride apart.
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
+                    const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, std::nullopt, projection);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
+                    const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, std::nullopt, projection);
+}
+/// The bytes of workspace that either scan of x needs; and the scans in the stream's order.
+template <class X, class M>
+std::size_t scan_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
+  return on.scan_bytes<scan_kind::exclusive>(cuda::input(x).rows(), m);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                         const M& m, const cuda::workspace& w, const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, w, projection);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                         const M& m, const cuda::workspace& w, const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, w, projection);
+}
+
+/// The scan along one axis of a view of any strides, each line of it alone. At most 16 axes that cannot be joined.
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan_axis(const cuda::device& on, const cuda::device_view<X>& x, index axis,
+                         const cuda::device_view<Y>& y, const M& m, const Projection& projection = {}) {
+  cuda::scan_axis<scan_kind::inclusive>(on, x, axis, y, m, std::nullopt, projection);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan_axis(const cuda::device& on, const cuda::device_view<X>& x, index axis,
+                         const cuda::device_view<Y>& y, const M& m, const Projection& projection = {}) {
+  cuda::scan_axis<scan_kind::exclusive>(on, x, axis, y, m, std::nullopt, projection);
+}
+template <class X, class M>
+std::size_t scan_axis_workspace(const cuda::device& on, const cuda::device_view<X>& x, index axis, const M& m) {
+  return on.scan_bytes<scan_kind::exclusive>(cuda::input(x).with_axes_last({axis}).rows_along(1), m);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan_axis_into(const cuda::device& on, const cuda::device_view<X>& x, index axis,
+                              const cuda::device_view<Y>& y, const M& m, const cuda::workspace& w,
+                              const Projection& projection = {}) {
+  cuda::scan_axis<scan_kind::inclusive>(on, x, axis, y, m, w, projection);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan_axis_into(const cuda::device& on, const cuda::device_view<X>& x, index axis,
+                              const cuda::device_view<Y>& y, const M& m, const cuda::workspace& w,
+                              const Projection& projection = {}) {
+  cuda::scan_axis<scan_kind::exclusive>(on, x, axis, y, m, w, projection);
+}
+
+/// The scan of each segment alone; offsets in device memory, as in `reduce_segments`.
+template <class X, class Offset, class Y, class M, class Projection = std::identity>
+void inclusive_scan_segments(const cuda::device& on, const cuda::device_view<X>& x,
+                             const cuda::device_view<Offset>& offsets, const cuda::device_view<Y>& y, const M& m,
+                             const Projection& projection = {}) {
+  cuda::scan_segments<scan_kind::inclusive>(on, x, offsets, y, m, std::nullopt, projection);
+}
+template <class X, class Offset, class Y, class M, class Projection = std::identity>
+void exclusive_scan_segments(const cuda::device& on, const cuda::device_view<X>& x,
+                             const cuda::device_view<Offset>& offsets, const cuda::device_view<Y>& y, const M& m,
+                             const Projection& projection = {}) {
+  cuda::scan_segments<scan_kind::exclusive>(on, x, offsets, y, m, std::nullopt, projection);
+}
+template <class X, class Offset, class M>
+std::size_t scan_segments_workspace(const cuda::device& on, const cuda::device_view<X>& x,
+                                    const cuda::device_view<Offset>& offsets, const M& m) {
+  return on.scan_bytes<scan_kind::exclusive>(cuda::segments_of(cuda::input(x), offsets), m);
+}
+template <class X, class Offset, class Y, class M, class Projection = std::identity>
+void inclusive_scan_segments_into(const cuda::device& on, const cuda::device_view<X>& x,
+                                  const cuda::device_view<Offset>& offsets, const cuda::device_view<Y>& y, const M& m,
+                                  const cuda::workspace& w, const Projection& projection = {}) {
+  cuda::scan_segments<scan_kind::inclusive>(on, x, offsets, y, m, w, projection);
+}
+template <class X, class Offset, class Y, class M, class Projection = std::identity>
+void exclusive_scan_segments_into(const cuda::device& on, const cuda::device_view<X>& x,
+                                  const cuda::device_view<Offset>& offsets, const cuda::device_view<Y>& y, const M& m,
+                                  const cuda::workspace& w, const Projection& projection = {}) {
+  cuda::scan_segments<scan_kind::exclusive>(on, x, offsets, y, m, w, projection);
+}
+
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void inclusive_scan(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void exclusive_scan(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void inclusive_scan_axis(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void exclusive_scan_axis(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void inclusive_scan_segments(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void exclusive_scan_segments(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+
+}  // namespace regroup
