@@ -272,8 +272,8 @@ TEST(attention_mma_faults, every_wait_for_copies) {  // of a panel of k, of the 
 
 TEST(attention_mma_faults, every_product_and_shuffle) {  // of one tile that every product is needed for
   if (order::small()) GTEST_SKIP() << "a hundred kernels";
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<bfloat16>({1, 1, 64, 64, 32, 64})),
-            2 * (4 + 8) + 3 + 4 * (1 + 4 + 8));
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<bfloat16>({1, 1, 64, 64, 64, 64})),
+            4 * (4 + 8) + 3 + 4 * (1 + 4 + 8));
   // of floats, three times as many, and half as deep: of O's those of eight keys
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<float>({1, 1, 64, 64, 8, 64}), 0, 24 + 6 + 24),
             24 + 6 + 8 * 8 * 3);

@@ -3,6 +3,7 @@
 // and a merge with its barrier left out is caught.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -117,6 +118,25 @@ TEST(attention_states, merge_and_normalise_as_the_hosts) {
   EXPECT_TRUE(same(whole, expected));
 }
 
+TEST(attention_states, of_no_keys_hold_nothing) {
+  const problem p({1, 2, 3, 4}, 1, 20, 5);
+  states none = p.of_keys(0, 0), some = p.of_keys(0, 20);
+  std::fill(none.l.values.begin(), none.l.values.end(), 1.0f);  // another's logsumexp of nothing comes so
+  std::fill(none.o.values.begin(), none.o.values.end(), std::numeric_limits<float>::quiet_NaN());
+  machine on(schedule::random, 2);
+  on.run(cuda::merge_of(none.read(), some.all()), 1);
+  EXPECT_TRUE(same(some, p.on_the_host(0, 20)));
+  tensor<float> out({1, 2, 3, 5}), wanted = out;
+  on.run(cuda::normalise_of<float>(none.read(), {out.values.data(), out.extents}, {}, {}), 1);
+  p.on_the_host(0, 0).normalise(wanted.view());
+  EXPECT_TRUE(same_bits(out, wanted));
+
+  auto s = cuda::states_shape::monoid{}.identity();  // a neighbour's products may have made another zero of O
+  for (float& x : s.o.values) x = 0;
+  s = cuda::finished(s);
+  for (const float x : s.o.values) EXPECT_TRUE(std::signbit(x));
+}
+
 TEST(attention_states, of_ragged_queries_are_by_head) {
   const std::vector<int> offsets{0, 3, 3, 8}, key_offsets{0, 40, 45, 50};
   const auto q = cases::normal<float>({8, 4, 6}, 1), k = cases::normal<float>({50, 2, 6}, 2);
@@ -131,6 +151,8 @@ TEST(attention_states, refuse_what_does_not_fit) {
   states a({2, 3}, 4), b({2, 3}, 5);
   EXPECT_EQ(said<regroup::shape_error>([&] { cuda::merge_of(b.read(), a.all()); }),
             "attention states merge where they hold the same queries; got o of (2, 3, 4) and (2, 3, 5)");
+  states deep({1, 1, 1, 2, 3}, 4);
+  EXPECT_THROW(cuda::merge_of(deep.read(), a.all()), regroup::shape_error);
   const cuda::attention_states<float> mixed{a.all().m, b.all().o, a.all().o};
   EXPECT_EQ(said<regroup::shape_error>([&] { cuda::require_states(mixed); }),
             "an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got (2, 3), "

@@ -144,7 +144,11 @@ TEST(device_attention, pages_of_any_size_and_lengths) {
   const std::vector<int> lengths = {210, 131, 0};
   const auto expected =
       emulated::on_the_host<float>(p.q.view(), regroup::dense(p.k.view(), p.v.view(), lengths), {.mask = causal{}});
+  const regroup::window last_20{20, 0};
+  const auto expected_in_window =
+      emulated::on_the_host<float>(p.q.view(), regroup::dense(p.k.view(), p.v.view(), lengths), {.mask = last_20});
   const cuda::attention_options<causal> options{.mask = {}};
+  const cuda::attention_options<regroup::window> windowed{.mask = last_20};
   machine on(schedule::random, 3);
   EXPECT_TRUE(same_bits(emulated::attend<float>(on, p.q.view(),
                                                 cuda::dense(on_device(p.k), on_device(p.v), on_device(lengths)), options),
@@ -173,6 +177,15 @@ TEST(device_attention, pages_of_any_size_and_lengths) {
                                 cuda::paged(on_device(k), on_device(v), pages_of, on_device(lengths)), options),
         expected))
         << "pages of " << size;
+    for (index b = 0; b < 2; ++b) {  // a window has left these behind
+      for (index i = 0; (i + 1) * size <= lengths[static_cast<std::size_t>(b)] - 5 - 20; ++i)
+        table[static_cast<std::size_t>(b * pages + i)] = -7;
+    }
+    EXPECT_TRUE(same_bits(
+        emulated::attend<float>(on, p.q.view(),
+                                cuda::paged(on_device(k), on_device(v), pages_of, on_device(lengths)), windowed),
+        expected_in_window))
+        << "pages of " << size << ", in a window";
   }
 }
 

@@ -55,7 +55,7 @@ void merged_and_normalised(const cuda::device& on) {
     regroup::attention(on, queries_there,
               cuda::dense(keys_of(k_there, first, last, count, d), keys_of(v_there, first, last, count, dv)),
               first == 0 ? whole.all() : part.all());
-    if (first > 0) regroup::merge(on, part.all(), whole.all());
+    if (first > 0) regroup::merge_into(on, part.all(), whole.all());
     const view<const float> k_here(k.data() + first * d, {batches, key_heads, last - first, d},
                                    regroup::row_major({batches, key_heads, count, d}));
     const view<const float> v_here(v.data() + first * dv, {batches, key_heads, last - first, dv},
@@ -67,7 +67,7 @@ void merged_and_normalised(const cuda::device& on) {
     gpu::expect(digest_of(whole.o.values()) == digest_of(values(expected.o())), "o", last);
     first = last;
   }
-  regroup::normalise(on, whole.all(), cuda::device_view<float>(out.data(), full));
+  regroup::normalise_into(on, whole.all(), cuda::device_view<float>(out.data(), full));
   std::vector<float> answers(rows * dv);
   expected.normalise(view<float>(answers.data(), full));
   on.synchronize();
@@ -87,7 +87,7 @@ void on_tensor_cores(const cuda::device& plain) {
   const states whole;
   regroup::attention(on, queries_there, keys, cuda::device_view<float>(out.data(), full));
   regroup::attention(on, queries_there, keys, whole.all());
-  regroup::normalise(plain, whole.all(), cuda::device_view<float>(again.data(), full));
+  regroup::normalise_into(plain, whole.all(), cuda::device_view<float>(again.data(), full));
   on.synchronize();
   gpu::expect(digest_of(out.values()) == digest_of(again.values()), "tensor cores");
 }

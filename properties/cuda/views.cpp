@@ -41,6 +41,8 @@ TEST(device_view, rows_are_one_stride_apart) {
             "on a device the rows of a view must be one stride apart; shape (2, 3, 2) with strides (12, 2, 1) has 2");
   EXPECT_THROW(static_cast<void>(cuda::device_view<float>(x, {3, 2}, {4, 1}).one_row()), regroup::shape_error);
   EXPECT_EQ(cuda::device_view<float>(x, {3, 4}).one_row().length, 12);
+  EXPECT_EQ(cuda::device_view<float>(x, {3, 0}).one_row().length, 0);  // nothing needs no stride
+  EXPECT_EQ(cuda::device_view<float>(x, {3, 0, 5}).rows().count, 0);
   EXPECT_THROW(static_cast<void>(cuda::device_view<float>(x, regroup::shape{}).rows()), regroup::shape_error);
 }
 

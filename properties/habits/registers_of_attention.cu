@@ -18,8 +18,8 @@ void states(const cuda::device& on) {
   const cuda::device_view<T> x(nullptr, {0, 1, 64});
   const cuda::device_view<float> numbers(nullptr, {0, 1}), o(nullptr, {0, 1, 64});
   const cuda::attention_states kept{numbers, numbers, o};
-  regroup::merge(on, kept, kept);
-  regroup::normalise(on, kept, x);
+  regroup::merge_into(on, kept, kept);
+  regroup::normalise_into(on, kept, x);
 }
 
 }  // namespace

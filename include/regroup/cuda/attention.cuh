@@ -78,14 +78,15 @@ void attention_into(const Device& on, const Q& q, const cuda::attention_keys<T>&
 /// into := the states of the same queries over the keys of both, in the stream's order; `from` may be `into`. Throws
 /// shape_error and overlap_error.
 template <class Real>
-void merge(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::attention_states<float>& into) {
+void merge_into(const cuda::device& on, const cuda::attention_states<Real>& from,
+                const cuda::attention_states<float>& into) {
   const auto kernel = cuda::merge_of(cuda::to_read(from), into);
   if (const index units = cuda::units_of(kernel.call); units > 0) on.launch(kernel, std::min(units, cuda::most_blocks));
 }
 /// out (..., H, Nq, dv) = O / l, of any floating type, and logsumexp (..., H, Nq), as the host's attention_state::normalise,
 /// in the stream's order; sinks (one a head) are counted here, once. Throws shape_error and overlap_error.
 template <class Real, class Out>
-void normalise(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::device_view<Out>& out,
+void normalise_into(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::device_view<Out>& out,
                const std::optional<cuda::device_view<float>>& logsumexp = {},
                const std::optional<cuda::device_view<const float>>& sinks = {}) {
   const auto kernel = cuda::normalise_of<Out>(cuda::to_read(from), out, logsumexp, sinks);

@@ -66,7 +66,7 @@ struct attention_call {
   index page_size, batches, key_heads;
   int group, d, dv;
   float scale;
-  bool has_k_rows = false, has_v_rows = false;  // of 16 bits: eight elements side by side, and aligned, wherever eight begin
+  bool has_k_rows = false, has_v_rows = false;  // rows are whole aligned pieces of 16 bytes, to be copied as they are
 
   [[nodiscard]] constexpr int most_rows() const { return group * static_cast<int>(queries.most); }
   [[nodiscard]] constexpr index head_of(const attention_place& at, int row) const {
@@ -144,11 +144,12 @@ struct leaf_of_keys {
 
   [[nodiscard]] constexpr int first_tile() const { return begin / tile_keys * tile_keys; }
   [[nodiscard]] constexpr int keys_of(int tile) const { return smaller(end - tile, tile_keys); }
-  /// Where this thread's key of a tile stands (past the last one, where the array begins), to be noted for the block, which
-  /// may look after a barrier.
+  /// Where this thread's key of a tile stands (one that nobody sees, where the array begins: its page may be gone), to be
+  /// noted for the block, which may look after a barrier.
   template <class Block>
   constexpr key_place locate(Block& b, int tile) const {
-    return b.thread() < keys_of(tile) ? call.locate(at, first + tile + b.thread()) : key_place{0, 0};
+    const int key = tile + b.thread();
+    return b.thread() < keys_of(tile) && key >= begin ? call.locate(at, first + key) : key_place{0, 0};
   }
   template <class Block>
   constexpr void note(Block& b, attention_turns& turn, const key_place& place) const {

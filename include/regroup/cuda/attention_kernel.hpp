@@ -10,13 +10,13 @@
 
 namespace regroup::cuda {
 
-/// A leaf's state as softmax_mean has it: one zero, and NaN in every member.
+/// A leaf's state as softmax_mean has it: one zero, NaN in every member, and of no keys the identity, whatever products with
+/// a neighbour's have made of it.
 template <class State>
 constexpr State finished(State s) {
   if (s.l != s.l) s.m = s.l;
-  if (s.m == -math::detail::infinity<float>) return s;
   s.m += 0;
-  for (float& x : s.o.values) x += 0;
+  for (float& x : s.o.values) x = s.m == -math::detail::infinity<float> ? -0.0f : x + 0;
   return s;
 }
 

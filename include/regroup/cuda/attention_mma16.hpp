@@ -67,7 +67,7 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       b.wait_for_copies();
       b.barrier();  // k is there, and v read
       if (is_whole) stage_v(b, tile);
-      if (tile.looks) products(b, q, call.d - column, score);
+      if (tile.looks) products(b, q, score);
       bool fits = true;
       if (is_whole) {
         leaf.note(b, turn, next_place);
@@ -135,7 +135,7 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       const int some = column < width ? keys : 0;
       const T* const row = from + (some > 0 ? column : 0);
       const T* of[static_cast<std::size_t>(tile_keys * pieces / block_threads)];
-      each_piece(b, [&](int i, int key, int) { of[i] = row + place(key); });
+      each_piece(b, [&](int i, int key, int) { of[i] = row + place(key); });  // all first: no load moves over a copy
       each_piece(b, [&](int i, int key, int at) { b.copy(x, to + at, of[i], key < some); });
     } else {
       for (int key = b.thread() / pieces; key < tile_keys; key += block_threads / pieces) {
@@ -180,15 +180,14 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     return fits;
   }
 
-  /// score = score + q k over `left` columns.
+  /// score = score + q k over a panel. Columns past the last are zeros: a branch around them would keep loads behind
+  /// products.
   template <class Block>
-  constexpr void products(Block& b, const queries& q, int left, scores& score) const {
+  constexpr void products(Block& b, const queries& q, scores& score) const {
     const auto k = rows_of(b);
     const int lane = b.thread() % warp_threads;
-    unrolled<panel / 32>([&](int half) {
-      if (32 * half >= left) return;
-      unrolled<tile_keys / 8>([&](int i) {
-        const int c = 2 * half + i / 4, n = i % 4;
+    unrolled<panel / 16>([&](int c) {
+      unrolled<tile_keys / 16>([&](int n) {
         const mma_left right = b.template matrices<false>(k, k_place(lane, 16 * n, 16 * c));
         unrolled<2>([&](int j) {
           float* const of = score[2 * n + j];
@@ -214,14 +213,11 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     this->raise(b, tile, score, s);
     unrolled<2>([&](int r) {
       const float m = s[r].m;
-      const bool has_frame = m - m == 0;
-      if (!has_frame) {  // no score is more, so weights are 1 of an infinite one, 0 of another, NaN of NaN
-        rows::each(score, r, [&](float& x, int) { x = x == -hidden_score ? 0 : x == x ? hidden_score : x; });
-      }
-      const float frame = has_frame ? m : 0;
+      if (m == -hidden_score) rows::each(score, r, [&](float& x, int) { x = x == m ? 0 : x - m; });  // its weight is 1
+      const float frame = m - m == 0 ? m : 0;
       rows::each(score, r, [&](float& x, int) {
-        const float w = b.exp2(math::product(x - frame, 0x1.715476p+0f));  // log2 e
-        x = x == hidden_score ? hidden_zero : w;
+        const float seen = b.exp2(math::product(x - frame, 0x1.715476p+0f));  // log2 e
+        x = x == hidden_score ? hidden_zero : seen;
       });
       unrolled<tile_keys / 8>([&](int n) {
         w[n / 2].words[n % 2 * 2 + r] = b.template narrowed<T>(score[n][2 * r], score[n][2 * r + 1]);

@@ -113,7 +113,9 @@ constexpr states_shape::state held_state(const attention_call<float>& call, cons
                                          const attention_place& at, int row, int lane) {
   const index head = call.head_of(at, row), query = call.query_of(at, row);
   states_shape::state s = states_shape::monoid{}.identity();
-  s.m = *from.m.row(at.batch, head, query);
+  const float m = *from.m.row(at.batch, head, query);
+  if (m == s.m) return s;  // of no keys, whatever l and o hold
+  s.m = m;
   s.l = *from.l.row(at.batch, head, query);
   unrolled<states_shape::columns / states_shape::row_lanes>([&](int c) {
     const int column = at.first_column + states_shape::column_of(lane, c);
@@ -159,9 +161,10 @@ struct merge_states {
 };
 /// The kernel that merges. Throws shape_error and overlap_error.
 inline merge_states merge_of(const attention_states<const float>& from, const attention_states<float>& into) {
-  const merge_states kernel{call_of(into), arrays_of(from), arrays_of(into)};
+  const attention_call<float> call = call_of(into);
   require_states(from);
   attention_fold::require_same_queries(into.o.extents(), from.o.extents());
+  const merge_states kernel{call, arrays_of(from), arrays_of(into)};
   const device_view<const float> inputs[] = {from.m, from.l, from.o};
   const device_view<float> outputs[] = {into.m, into.l, into.o};
   for (int i = 0; i < 3; ++i) {

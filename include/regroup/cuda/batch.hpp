@@ -21,7 +21,8 @@ struct node_place {
 /// Nodes of a given reach that a row of n elements has: one where it is empty, so that somebody answers for it.
 constexpr index nodes_of(index n, index reach) noexcept { return n == 0 ? 1 : (n - 1) / reach + 1; }
 
-/// `count` rows of `length` elements, `row_stride` apart, each `stride` from the next; read through a projection; X is const for inputs.
+/// `count` rows of `length` elements, `row_stride` apart, each `stride` from the next; read through a projection; X is const
+/// for inputs.
 template <class X, class Projection = std::identity>
 struct row_batch {
   X* first;

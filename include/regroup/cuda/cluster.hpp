@@ -37,14 +37,14 @@ class cluster {
   template <class T>
   constexpr T broadcast(const T& x) {
     hand_over(x);
-    return handed_by(0, x);
+    return handed_by<T>(0);
   }
   /// perfect() of what the first threads of the first `count` blocks have, in every thread of all.
   template <class M>
   constexpr state_of<M> join(const M& m, state_of<M> s, int count) {
     hand_over(s);
     if (team_.rank() < warp_threads) {
-      if (team_.rank() < count) s = handed_by(team_.rank(), s);
+      if (team_.rank() < count) s = handed_by<state_of<M>>(team_.rank());
       s = team_.perfect_of_group(m, s, count);
     }
     return team_.broadcast(s);
@@ -64,7 +64,7 @@ class cluster {
     block_.cluster_barrier();
   }
   template <class T>
-  constexpr T handed_by(int rank, const T&) {
+  constexpr T handed_by(int rank) {
     return block_.template shared_of<handed<T>, 2>(rank).get(turn_).value;
   }
 

@@ -87,7 +87,7 @@ class device {
   template <class Kernel>
   [[nodiscard]] int most_cluster_blocks() const {
     cudaFuncAttributes compiled{};
-    check(cudaFuncGetAttributes(&compiled, run_kernel<Kernel>), "asking for what a kernel was compiled");
+    check(cudaFuncGetAttributes(&compiled, run_kernel<Kernel>), "asking for what a kernel was compiled for");
     return compiled.ptxVersion >= oldest_with_clusters ? cuda::most_cluster_blocks : 1;
   }
   /// So many blocks, a multiple of those of a cluster.

@@ -27,7 +27,8 @@ class device_block : public device_cluster {
   }
   template <int Width, class T>
   __device__ T shuffle_down(const T& x, int d) {
-    return by_words(x, [&](unsigned word) { return __shfl_down_sync(group<Width>(), word, static_cast<unsigned>(d), Width); });
+    return by_words(
+        x, [&](unsigned word) { return __shfl_down_sync(group<Width>(), word, static_cast<unsigned>(d), Width); });
   }
   template <int Width, class T>
   __device__ T shuffle_up(const T& x, int d) {

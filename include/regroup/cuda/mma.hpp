@@ -63,7 +63,8 @@ constexpr T mma_element(const std::uint32_t* words, int i) {
 
 /// Eight elements of 16 bits side by side: a row of one of the four matrices 8 x 8 that a warp loads at once (ldmatrix.x4).
 /// Lane i says where row i % 8 of matrix i / 8 is, and has word j of matrix j: two neighbours of its row lane / 4, or,
-/// transposed, of its column lane / 4. So four matrices of q, k (rows are keys) and, transposed, v are what a product takes.
+/// transposed, of its column lane / 4. So four of k (rows are keys), or of v transposed, are the right sides of two
+/// products.
 struct alignas(16) mma_row {
   std::uint32_t words[4];
 };

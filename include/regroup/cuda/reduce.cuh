@@ -133,7 +133,8 @@ void reduce_segments(const cuda::device& on, const cuda::device_view<X>& xs, con
 }
 
 /// reduce_by_key on a GPU: each run of consecutive equal keys, which a scan of the keys finds in device memory: 8 bytes a
-/// key are allocated for it. Waits for the number of runs, which it returns. Errors as the host's.
+/// key are allocated for it. Waits for the number of runs, which it returns. Elements stand side by side; errors as the
+/// host's.
 template <class Key, class X, class KeyOut, class Out, class M, class Projection = std::identity>
 index reduce_by_key(const cuda::device& on, const cuda::device_view<Key>& keys, const cuda::device_view<X>& xs,
                     const cuda::device_view<KeyOut>& keys_out, const cuda::device_view<Out>& out, const M& m,
@@ -150,9 +151,12 @@ index reduce_by_key(const cuda::device& on, const cuda::device_view<Key>& keys, 
   xs.require_apart_from(first_keys, false);
   first_keys.require_apart_from(answers, false);
   if (runs == 0) return 0;
-  on.launch(cuda::put_first_keys<std::remove_const_t<Key>, KeyOut>{all, offsets, first_keys.one_row()[0]},
-            cuda::smaller((runs + cuda::block_threads - 1) / cuda::block_threads, cuda::most_blocks));
-  reduce_segments(on, xs, cuda::device_view<const index>(offsets, {runs + 1}), answers, m, projection);
+  const cuda::device_view<const index> starts(offsets, {runs + 1});
+  cuda::with_workspace(on, reduce_segments_workspace(on, xs, starts, m), [&](const cuda::workspace& w) {
+    reduce_segments_into(on, xs, starts, answers, m, w, projection);  // refuses before anything is written
+    on.launch(cuda::put_first_keys<std::remove_const_t<Key>, KeyOut>{all, offsets, first_keys.one_row()[0]},
+              cuda::smaller((runs + cuda::block_threads - 1) / cuda::block_threads, cuda::most_blocks));
+  });
   return runs;
 }
 

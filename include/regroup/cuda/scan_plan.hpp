@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels scan a batch, with how much workspace: plain host code. Nothing here touches a bit of a result. Level: device.
+// Which kernels scan a batch, with how much workspace: plain host code. Nothing here touches a bit of a result.
+// Level: device.
 #pragma once
 
 #include "regroup/cuda/fold_plan.hpp"

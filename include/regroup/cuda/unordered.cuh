@@ -63,10 +63,8 @@ struct lower_to {
 };
 
 /// put(i, states[i]): CUB's segmented reduction writes the type that it computes with.
-template <class Put>
-struct lower_each;
 template <class M, class Out>
-struct lower_each<const put_answer<M, Out>> {
+struct lower_each {
   const state_of<M>* states;
   index count;
   put_answer<M, Out> put;
@@ -126,6 +124,7 @@ auto cub_scan(const unordered_device& fast, const device_view<X>& x, const devic
     throw_shape("CUB's scan takes a range of rank 1 and an output of its shape; got " + to_string(x.extents()) + " and " +
                 to_string(y.extents()));
   }
+  x.require_apart_from(y, true);
   const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
   const auto lowered = thrust::make_transform_output_iterator(const_cast<Y*>(side_by_side(y)), lower_to<M, Y>{m});
   return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
@@ -166,6 +165,7 @@ template <class X, class M, class Projection = std::identity>
 void reduce_into(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
                  const cuda::device_view<state_of<M>>& out, const M& m, const cuda::workspace& w,
                  const Projection& projection = {}) {
+  xs.require_places(out, 1);
   fast.run(cuda::cub_reduce(fast, xs, m, projection, out.data()), w);
 }
 
@@ -176,12 +176,12 @@ void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view
                      const Projection& projection = {}) {
   const cuda::device_buffer memory(static_cast<std::size_t>(out.size()) * sizeof(state_of<M>), fast.on().stream());
   auto* const states = static_cast<state_of<M>*>(memory.data());
-  const auto put = cuda::output(xs, out, offsets.size() - 1, m);
+  const auto put = cuda::output(xs, out, cuda::segments_of(xs, offsets).size(), m);
   if (out.size() == 0) return;
   const auto call = cuda::cub_segments(fast, xs, offsets, m, projection, states);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) {
     fast.run(call, w);
-    fast.on().launch(cuda::lower_each<decltype(put)>{states, out.size(), put},
+    fast.on().launch(cuda::lower_each<M, Out>{states, out.size(), put},
                      (out.size() + cuda::block_threads - 1) / cuda::block_threads);
   });
 }

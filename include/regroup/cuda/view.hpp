@@ -54,8 +54,9 @@ class device_view {
   template <class Projection = std::identity>
   [[nodiscard]] walked_batch<T, Projection> rows_along(int inner, const Projection& projection = {}) const {
     const auto joined = [this](int from, int to) {
-      return coalesced(view<T>(data(), shape(std::span(extents().begin() + from, extents().begin() + to)),
-                               shape(std::span(strides().begin() + from, strides().begin() + to))));
+      const view<T> some(data(), shape(std::span(extents().begin() + from, extents().begin() + to)),
+                         shape(std::span(strides().begin() + from, strides().begin() + to)));
+      return some.size() == 0 ? view<T>(data(), shape{0}) : coalesced(some);
     };
     const auto outer = joined(0, rank() - inner), own = joined(rank() - inner, rank());
     const auto last = [](const view<T>& v, index none) { return v.rank() == 0 ? none : v.stride(v.rank() - 1); };
