@@ -58,6 +58,7 @@ int main() {
   const auto theirs = std::transform_reduce(x.begin(), x.end(), fixed{}.identity(), fixed{}, lifting{fixed{}});
 
   std::cout << "\nall at once " << all << ", streamed " << acc.value() << ", std " << fixed{}.lower(theirs) << "\n";
-  const bool same = all == reduce(seq, x, fixed{}) && all == acc.value() && out[7] == reduce(seq, std::span(x).subspan(7000, 1000), fixed{});
+  const bool same = all == reduce(seq, x, fixed{}) && all == acc.value() &&
+                    out[7] == reduce(seq, std::span(x).subspan(7000, 1000), fixed{});
   return !caught.passed() && check_laws<float>(fixed{}).passed() && check_laws<float>(packed{}).passed() && same ? 0 : 1;
 }

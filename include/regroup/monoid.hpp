@@ -32,8 +32,7 @@ using state_of = std::remove_cvref_t<decltype(std::declval<const M&>().identity(
 ///     };
 ///
 /// A combine without branches, on math.hpp, becomes packs. Where one side of a `?:` computes something, say
-/// `math::select(which, a, b)`: that side stays a branch of g++'s otherwise (unless all is compiled with
-/// -fno-trapping-math, which changes no result).
+/// `math::select(which, a, b)`: g++ keeps a branch around that side otherwise.
 ///
 /// A state may borrow what an element owns (a string_view of a string): elements that are not trivially copyable are
 /// read where they are. Not the bytes of a trivially copyable one, which may be moved first, and not in a scan in place.

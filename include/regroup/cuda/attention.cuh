@@ -52,7 +52,8 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 /// `on.with(tensor_cores)`, float16 and bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|,
 /// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
 /// there. float by three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum w |v|.
-/// Into `cuda::attention_states{m, l, o}` in place of out go the states, to `merge` with other keys' and `normalise`.
+/// Into `cuda::attention_states{m, l, o}` in place of out go the states, for `merge_into` with other keys' and
+/// `normalise_into`.
 template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
           class Mask = no_mask>
 void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
@@ -87,8 +88,8 @@ void merge_into(const cuda::device& on, const cuda::attention_states<Real>& from
 /// in the stream's order; sinks (one a head) are counted here, once. Throws shape_error and overlap_error.
 template <class Real, class Out>
 void normalise_into(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::device_view<Out>& out,
-               const std::optional<cuda::device_view<float>>& logsumexp = {},
-               const std::optional<cuda::device_view<const float>>& sinks = {}) {
+                    const std::optional<cuda::device_view<float>>& logsumexp = {},
+                    const std::optional<cuda::device_view<const float>>& sinks = {}) {
   const auto kernel = cuda::normalise_of<Out>(cuda::to_read(from), out, logsumexp, sinks);
   if (const index units = cuda::units_of(kernel.put.call); units > 0) {
     on.launch(kernel, std::min(units, cuda::most_blocks));
