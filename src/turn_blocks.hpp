@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile turned by square blocks, of which each instruction set's file knows its own. Level: lane.
+// A matrix turned by square blocks, of which each instruction set's file knows its own. Level: lane.
 #pragma once
 
 #ifdef __AVX2__
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -14,7 +15,7 @@
 
 namespace regroup::host::turning {
 
-using turner = void(const void* from, void* to, index pieces, turning_to where);
+using turner = void(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
 
 #if defined(__x86_64__)
 turner half_words_v3, words_v3, long_words_v3;
@@ -28,13 +29,13 @@ template <class Word, int Bytes>
 struct block {
   typedef Word vector __attribute__((vector_size(Bytes)));  // NOLINT: an alias cannot carry it in a template
   static constexpr int size = sizeof(Word), in_lane = 16 / size, side = Bytes / size;
-  template <index FromStep, index ToStep>
-  static void turn(const char* from, char* to) {
-    for (index part = 0; part < side / in_lane; ++part, from += 16, to += in_lane * ToStep) {
+  /// Steps are in bytes.
+  static void turn(const char* from, index from_step, char* to, index to_step) {
+    for (index part = 0; part < side / in_lane; ++part, from += 16, to += in_lane * to_step) {
       vector x[static_cast<std::size_t>(in_lane)];
-      unrolled<in_lane>([&](int i) { x[i] = joined(from + i * FromStep, in_lane * FromStep); });
+      unrolled<in_lane>([&](int i) { x[i] = joined(from + i * from_step, in_lane * from_step); });
       turn_in_lanes(x);
-      unrolled<in_lane>([&](int i) { std::memcpy(to + i * ToStep, &x[i], Bytes); });
+      unrolled<in_lane>([&](int i) { std::memcpy(to + i * to_step, &x[i], Bytes); });
     }
   }
 
@@ -54,31 +55,29 @@ struct block {
   }
 };
 
-/// Block::turn<FromStep, ToStep>(from, to): a square of Block::side elements of Block::size bytes; steps are in bytes.
-template <class Block, index FromStep, index ToStep>
-void by_blocks(const char* from, char* to, index rows, index columns) {
-  constexpr index size = Block::size, side = Block::side;
-  for (index r = 0; r + side <= rows; r += side) {
-    for (index c = 0; c + side <= columns; c += side) {
-      Block::template turn<FromStep, ToStep>(from + r * FromStep + c * size, to + c * ToStep + r * size);
-    }
-  }
-  for (index r = 0; r < rows; ++r) {
-    for (index c = r < rows / side * side ? columns / side * side : 0; c < columns; ++c) {
-      std::memcpy(to + c * ToStep + r * size, from + r * FromStep + c * size, size);
-    }
-  }
-}
-
-template <class Block>
-void turn_by(const void* from, void* to, index pieces, turning_to where) {
+/// By squares of Bytes; what is left over is turned with elements beside it again, in a square that ends where they do. A
+/// matrix narrower than a square is turned by smaller ones, or element by element.
+template <class Word, int Bytes>
+void turn_by(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns) {
+  using square = block<Word, Bytes>;
+  constexpr index size = square::size, side = square::side;
+  const index from_step = from_pitch * size, to_step = to_pitch * size;
   const auto* const in = static_cast<const char*>(from);
   auto* const out = static_cast<char*>(to);
-  constexpr index of_pieces = piece_elements * Block::size, of_lanes = lanes * Block::size;
-  if (where == turning_to::lanes) {
-    by_blocks<Block, of_pieces, of_lanes>(in, out, pieces, piece_elements);
+  if (rows >= side && columns >= side) {
+    for (index r = 0; r < rows; r += side) {
+      const index row = std::min(r, rows - side);
+      for (index c = 0; c < columns; c += side) {
+        const index column = std::min(c, columns - side);
+        square::turn(in + row * from_step + column * size, from_step, out + column * to_step + row * size, to_step);
+      }
+    }
+  } else if constexpr (Bytes > 16) {
+    turn_by<Word, 16>(from, from_pitch, to, to_pitch, rows, columns);
   } else {
-    by_blocks<Block, of_lanes, of_pieces>(in, out, piece_elements, pieces);
+    for (index r = 0; r < rows; ++r) {
+      for (index c = 0; c < columns; ++c) std::memcpy(out + c * to_step + r * size, in + r * from_step + c * size, size);
+    }
   }
 }
 

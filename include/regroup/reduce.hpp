@@ -52,7 +52,7 @@ auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& p
   std::optional<answer_of<M>> answer;
   const auto put = [&](index, answer_of<M> a) { answer.emplace(std::move(a)); };
   if constexpr (requires { xs.extents(); xs.strides(); xs.data(); }) {
-    with_slices(view(xs), xs.rank(), [&](const auto& all) { verbs::fold(ex, all, m, projection, put); });
+    with_slices(view(xs), xs.rank(), [&](const auto& all) { verbs::fold(ex, single{all[0]}, m, projection, put); });
   } else {
     verbs::fold(ex, single{as_source(xs)}, m, projection, put);
   }

@@ -43,19 +43,40 @@ struct lattice {
   constexpr T& operator[](index i) const noexcept { return first[offset_of(i, *extents, *strides)]; }
 };
 
+/// Rows at one distance from each other: element `i` of row `k` is (i, k).
+template <class T>
+struct grid {
+  T* first = nullptr;
+  index rows = 0;
+  index length = 0;
+  index stride = 1;
+  index pitch = 0;
+
+  constexpr T& operator()(index i, index k) const noexcept { return first[i * stride + k * pitch]; }
+  constexpr operator grid<const T>() const noexcept  // NOLINT: implicit on purpose
+    requires(!std::is_const_v<T>)
+  {
+    return {first, rows, length, stride, pitch};
+  }
+  /// `n` elements of every row from element `i` on.
+  [[nodiscard]] constexpr grid part(index i, index n) const noexcept { return {first + i * stride, rows, n, stride, pitch}; }
+};
+
 /// The sources along the last `inner` axes of a view, for each index of the axes before them, in C order. With
 /// `Source = strided<T>` the inner axes must join into at most one (see `coalesced`).
 template <class T, class Source>
 class slices {
  public:
   slices(const view<T>& v, int inner) : data_(v.data()) {
-    for (int a = 0; a < v.rank() - inner; ++a) {
-      outer_extents_.push_back(v.extent(a));
-      outer_strides_.push_back(v.stride(a));
-      count_ *= v.extent(a);
-    }
-    const auto tail = coalesced(view<T>(v.data(), shape(std::span(v.extents().end() - inner, v.extents().end())),
-                                        shape(std::span(v.strides().end() - inner, v.strides().end()))));
+    const auto axes = [&](int first, int last) {
+      return coalesced(view<T>(v.data(), shape(std::span(v.extents().begin() + first, v.extents().begin() + last)),
+                               shape(std::span(v.strides().begin() + first, v.strides().begin() + last))));
+    };
+    const auto head = axes(0, v.rank() - inner);
+    outer_extents_ = head.extents();
+    outer_strides_ = head.strides();
+    count_ = head.size();
+    const auto tail = axes(v.rank() - inner, v.rank());
     inner_extents_ = tail.extents();
     inner_strides_ = tail.strides();
     length_ = tail.size();
@@ -72,12 +93,21 @@ class slices {
       return {first, &inner_extents_, &inner_strides_, length_};
     }
   }
+  /// The rows from `row` on, `most` at most, as far as one stride leads from each to the next.
+  [[nodiscard]] grid<T> grid_at(index row, index most) const noexcept
+    requires std::same_as<Source, strided<T>>
+  {
+    const auto [first, length, stride] = (*this)[row];
+    const int last = outer_extents_.size() - 1;
+    if (last < 0) return {first, 1, length, stride, 0};
+    return {first, std::min(most, outer_extents_[last] - row % outer_extents_[last]), length, stride, outer_strides_[last]};
+  }
 
  private:
   T* data_;
   shape outer_extents_, outer_strides_, inner_extents_, inner_strides_;
-  index count_ = 1;
-  index length_ = 1;
+  index count_;
+  index length_;
 };
 
 template <class T>
@@ -238,6 +268,11 @@ struct projected_batch {
   const Projection& projection;
   [[nodiscard]] index size() const { return batch.size(); }
   auto operator[](index row) const { return project(batch[row], projection); }
+  auto grid_at(index row, index most) const
+    requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.grid_at(index{}, index{}); }
+  {
+    return batch.grid_at(row, most);
+  }
 };
 
 /// Consecutive pieces of a source between offsets: piece s is [offsets[s], offsets[s + 1]).

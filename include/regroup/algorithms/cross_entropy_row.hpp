@@ -49,8 +49,9 @@ struct gradient {
     return math::select(target < 0, Real{0}, p(x, weight) * share);
   }
   template <class Row>
-  constexpr void finish(const Row& y) const {
-    if (target >= 0) y[target] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
+  constexpr void finish(const Row& y, index first, index n) const {
+    if (target < first || target >= first + n) return;
+    y[target - first] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
   }
 };
 

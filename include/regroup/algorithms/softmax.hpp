@@ -15,6 +15,7 @@
 #include <string>
 #include <type_traits>
 
+#include "regroup/algorithms/softmax_abreast.hpp"
 #include "regroup/algorithms/softmax_sweeps.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/reduce.hpp"
@@ -37,33 +38,57 @@ using element_in = std::remove_cv_t<typename decltype(view(std::declval<View&>()
 template <class View>
 using real_in = widened<element_in<View>>;
 
-/// Folds every row and lets look(row, state) say what becomes of it (softmax_sweeps.hpp). Rows that a cache holds side by
-/// side go to one thread each; a few long rows, which would leave threads idle, one after another, each to all of them.
-/// The bits do not know. `out`: rows, or nothing.
+/// The elements of an output's rows; an input's where there is none.
+template <class X, class Out>
+struct output_of {
+  using type = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<const Out&>()[0].first)>>;
+};
+template <class X>
+struct output_of<X, std::nullopt_t> {
+  using type = X;
+};
+
+/// Folds every row and lets look(row, state) say what becomes of it. Rows that are short, or whose elements lie apart, go
+/// side by side across a vector; rows that a cache holds, to one thread each; a few long rows, which would leave threads
+/// idle, one after another, each to all of them. The bits do not know. `out`: rows, or nothing.
 template <executor Executor, class In, class Out, std::floating_point Real, class Look>
 void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const Look& look) {
+  using x = std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>;
+  using y = typename output_of<x, Out>::type;
   const index count = in.size();
   const index length = in.length();
   if (count == 0) return;
-  const double cost = 20 + static_cast<double>(length) / 2;
-  bool is_near = length <= longest_two_sweep_row && in[0].contiguous() != nullptr;
+  bool is_contiguous = in[0].contiguous() != nullptr;
+  bool is_abreast = host::group_rows(in, longest_row_abreast) > 1;
   bool past_caches = false;
   if constexpr (!std::same_as<Out, std::nullopt_t>) {
-    is_near &= out[0].contiguous() != nullptr;
+    is_contiguous &= out[0].contiguous() != nullptr;
+    is_abreast |= host::group_rows(out, longest_row_abreast) > 1;
     past_caches = length >= 4 * lanes &&  // of shorter rows too little is whole lines
-                  static_cast<std::size_t>(count * length) * sizeof(out[0][0]) > cached_output_bytes;
+                  static_cast<std::size_t>(count * length) * sizeof(y) > cached_output_bytes;
   }
+  const double cost = 20 + static_cast<double>(length) / 2;
+  const index some = std::max<index>(4 * tile_elements / std::max<index>(length, 1), 1);
+  const auto in_groups = [&](index group, const auto& sweep_rows) {
+    ex.for_each((count + group - 1) / group, cost * static_cast<double>(group),
+                [&](index g) { sweep_rows(g * group, std::min((g + 1) * group, count)); });
+  };
+  const bool is_near = length <= longest_two_sweep_row && is_contiguous;
   const bool are_few = count < 64 && length >= 8 * tile_elements;
-  if (are_few && !(is_near && std::same_as<Executor, sequential>)) {
+  if (is_abreast && length <= longest_two_sweep_row) {
+    in_groups((some + host::abreast - 1) / host::abreast * host::abreast, [&](index first, index last) {
+      abreast_sweep<x, y, Real> sweep(length, seen);
+      host::dispatch([&] { sweep.rows(in, out, first, last, look); });
+    });
+  } else if (are_few && !(is_near && std::same_as<Executor, sequential>)) {
     for (index row = 0; row < count; ++row) far_sweep(ex, seen, past_caches).row(in, out, row, look);
   } else if (is_near) {
-    const index group = std::max<index>(4 * tile_elements / std::max<index>(length, 1), 1);
-    ex.for_each((count + group - 1) / group, cost * static_cast<double>(group), [&](index g) {
-      near_sweep<std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>, Real> sweep(length, seen);
-      host::dispatch([&] { sweep.rows(in, out, g * group, std::min((g + 1) * group, count), past_caches, look); });
+    in_groups(some, [&](index first, index last) {
+      near_sweep<x, Real> sweep(length, seen);
+      host::dispatch([&] { sweep.rows(in, out, first, last, past_caches, look); });
     });
   } else {
-    ex.for_each(count, 4 * cost, [&](index row) { far_sweep(seq, seen, past_caches).row(in, out, row, look); });
+    in_groups(1, [&](index row, index) { far_sweep(seq, seen, past_caches).row(in, out, row, look); });
   }
 }
 

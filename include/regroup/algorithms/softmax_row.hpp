@@ -11,6 +11,7 @@
 
 #include "regroup/error.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/source.hpp"
 
 namespace regroup {
 
@@ -77,6 +78,20 @@ constexpr typename log_sum_exp<Real>::state two_sweeps(scaled<Real> seen, const 
 template <std::floating_point Real, class Fold>
 constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> seen, const Fold& fold) {
   return n > longest_two_sweep_row ? fold(over{log_sum_exp<Real>{}, seen}) : two_sweeps(seen, fold);
+}
+
+/// The largest element, NaN if there is one: where `peak` could not say. Rare, so not inlined.
+template <class X, std::floating_point Real>
+[[gnu::noinline]] Real maximum_of(const strided<X>& x, scaled<Real> seen) {
+  Real m = maximum<Real>{}.identity();
+  for (index i = 0; i < x.count; ++i) m = math::max(m, seen(x[i]));
+  return m + Real{0};
+}
+
+/// A map may set single outputs when those around them are written: `y` begins with element `first` of a row and has n.
+template <class Map, class Row>
+constexpr void finish_row(const Map& map, const Row& y, index first, index n) {
+  if constexpr (requires { map.finish(y, first, n); }) map.finish(y, first, n);
 }
 
 /// A sentence for elements that softmax does not take, and for outputs that would lose what it computed.

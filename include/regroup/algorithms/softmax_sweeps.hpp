@@ -25,14 +25,6 @@ namespace regroup {
 
 namespace softmax_parts {
 
-/// The largest element, NaN if there is one: where `peak` could not say. Rare, so not inlined.
-template <class X, std::floating_point Real>
-[[gnu::noinline]] Real maximum_of(const X* x, index n, scaled<Real> seen) {
-  Real m = maximum<Real>{}.identity();
-  for (index i = 0; i < n; ++i) m = math::max(m, seen(x[i]));
-  return m + Real{0};
-}
-
 // As in host/lanes.hpp.
 #if defined(__clang__)
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
@@ -40,7 +32,7 @@ template <class X, std::floating_point Real>
 #endif
 
 /// Writes y[i] = value(i) in order, L at a time. A value reads no output but, where y is the input, its own, so the loop
-/// becomes packs.
+/// becomes packs. Then value.finish, if there is one, may set some of them.
 template <class Y, class Value>
 class writer {
  public:
@@ -56,7 +48,6 @@ class writer {
   void step() {
     if (next_ + lanes <= last_) put(lanes, past_caches_);
   }
-  [[nodiscard]] const Value& value() const noexcept { return value_; }
   void finish() {
     while (next_ + lanes <= last_) put(lanes, past_caches_);
     if (next_ < last_) put(last_ - next_, false);
@@ -79,6 +70,7 @@ class writer {
 #endif
       for (index j = 0; j < n; ++j) to[j] = static_cast<Y>(value_(next_ + j));
     }
+    if constexpr (requires { value_.finish(to, next_, n); }) value_.finish(to, next_, n);
     if (whole_lines) copy_lines_past_caches(y_ + next_, values.data(), sizeof(values));
     next_ += n;
   }
@@ -88,12 +80,6 @@ class writer {
   Value value_;
   bool past_caches_ = false;
 };
-
-/// A map may set single outputs when the others are written: `finish(y)`.
-template <class Map, class Row>
-void finish_row(const Map& map, const Row& y) {
-  if constexpr (requires { map.finish(y); }) map.finish(y);
-}
 
 /// Sweeps rows of up to 65,536 elements side by side. Inlined into a dispatched function.
 template <class X, std::floating_point Real>
@@ -114,13 +100,7 @@ class near_sweep {
   template <class In, class Out, class Look>
   void rows(const In& in, const Out& out, index first, index last, bool past_caches, const Look& look) {
     using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
-    struct value {
-      const element* x;
-      const Real* w;
-      map f;
-      constexpr auto operator()(index i) const { return f(x[i], w[i]); }
-    };
-    std::optional<writer<std::remove_pointer_t<decltype(out[0].first)>, value>> before;  // writes the row before
+    std::optional<writer<std::remove_pointer_t<decltype(out[0].first)>, output<map>>> before;  // writes the row before
     for (index row = first; first < last; ++row) {
       row_state now{};
       const element* x = nullptr;
@@ -130,12 +110,9 @@ class near_sweep {
           if (before) before->step();
         });
       }
-      if (before) {
-        before->finish();
-        finish_row(before->value().f, out[row - 1]);
-      }
+      if (before) before->finish();
       if (row == last) break;
-      before.emplace(out[row].first, 0, length_, past_caches, value{x, kept(row), look(row, now)});
+      before.emplace(out[row].first, 0, length_, past_caches, output<map>{x, kept(row), look(row, now)});
     }
     if (past_caches) finish_past_caches();
   }
@@ -146,6 +123,17 @@ class near_sweep {
   static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
   static constexpr index nearest_prefetch = 8192 / sizeof(X);  // elements ahead at least; longer rows fetch the next one
 
+  template <class Map>
+  struct output {
+    const element* x;
+    const Real* w;
+    Map map;
+    constexpr auto operator()(index i) const { return map(x[i], w[i]); }
+    template <class Y>
+    constexpr void finish(const Y& y, index first, index n) const {
+      finish_row(map, y, first, n);
+    }
+  };
   struct load_seen {
     const element* x;
     scaled<Real> seen;
@@ -191,7 +179,7 @@ class near_sweep {
     Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) {
       return load_seen{x + i, seen_};
     }));
-    if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
+    if (!math::is_finite(m)) m = maximum_of(strided<const element>{x, length_}, seen_);
     const Real s = fold(plus<Real>{}, [&](index i) {
       return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, later + i, meanwhile};
     });
@@ -234,7 +222,7 @@ class far_sweep {
     } else {
       const auto map = look(row, state);
       write(x, out[row], [w = weight<Real>{seen_, state.m}, map](const auto& e) { return map(e, w(e)); });
-      finish_row(map, out[row]);
+      finish_row(map, out[row], 0, x.size());
     }
   }
 

@@ -93,9 +93,9 @@ constexpr void write_tile(const Held& held, const Y& y, index first, const Map& 
       if (k < held.steps()) y[own + team::threads * k] = static_cast<place>(value(k));
     });
   }
-  if constexpr (requires { map.finish(y); }) {  // by whoever wrote that place
+  if constexpr (requires { map.finish(y, first, first); }) {  // by whoever wrote that place
     const index i = map.target - first;
-    if (i >= 0 && i < held.size() && i % team::threads == held.of().rank()) map.finish(y);
+    if (i >= 0 && i < held.size() && i % team::threads == held.of().rank()) map.finish(y, 0, map.target + 1);
   }
 }
 

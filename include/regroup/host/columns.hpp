@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The L lanes of a tile as arrays, one per member of the state, so that a loop over lanes becomes a loop over packs.
+// The L lanes of a tile, or some rows abreast, as arrays, one per member of the state, so that a loop over them becomes a
+// loop over packs.
 // A state that is arithmetic, or an aggregate of arithmetic members, is kept by members; any other as an array of
 // states. The bits are the same. Level: lane.
 #pragma once
@@ -37,7 +38,7 @@ constexpr bool is_split() {
 #endif
 
 /// An array of states, for states that cannot be taken apart.
-template <class State>
+template <class State, std::size_t Width = lanes>
 class columns {
  public:
   [[nodiscard]] const State& get(index j) const { return states_[static_cast<std::size_t>(j)]; }
@@ -54,25 +55,25 @@ class columns {
   std::vector<State> states_;
 };
 
-template <class State>
+template <class State, std::size_t Width>
   requires std::is_arithmetic_v<State>
-class columns<State> {
+class columns<State, Width> {
  public:
   [[nodiscard]] State get(index j) const noexcept { return values_[static_cast<std::size_t>(j)]; }
   void set(index j, State s) noexcept { values_[static_cast<std::size_t>(j)] = s; }
 
  private:
-  alignas(64) std::array<State, lanes> values_;
+  alignas(64) std::array<State, Width> values_;
 };
 
-template <class State>
+template <class State, std::size_t Width>
   requires(is_split<State>())
-class columns<State> {
+class columns<State, Width> {
   template <class Refs>
   struct arrays;
   template <class... T>
   struct arrays<std::tuple<T&...>> {
-    using type = std::tuple<std::array<T, lanes>...>;
+    using type = std::tuple<std::array<T, Width>...>;
   };
   using indices = std::make_index_sequence<members::count<State>()>;
 

@@ -15,8 +15,10 @@
 #include <vector>
 
 #include "regroup/executor.hpp"
+#include "regroup/host/abreast.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/prefixes.hpp"
+#include "regroup/host/prefixes_abreast.hpp"
 
 namespace regroup::host {
 
@@ -41,18 +43,25 @@ class threads {
   /// sink(row, state): the state of every source of a batch.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
-    const std::vector<chunk> chunks = chunks_of(b, level_of(b.size() == 1 ? tiles_of(b[0].size()) : 0, 64));
-    if (chunks.size() <= 1) {
-      fold_rows(b, 0, b.size(), m, sink);
-      return;
-    }
+    using groups = group_fold<M, element_of<std::remove_cvref_t<decltype(b[0])>>>;
+    index group = 1;
+    if constexpr (goes_abreast<M, Batch>()) group = group_rows(b, groups::longest);
+    const auto fold_whole = [&](index first, index last) {
+      if constexpr (goes_abreast<M, Batch>()) {
+        if (group > 1) return groups(m)(b, first, last, sink);
+      }
+      fold_rows(b, first, last, m, sink);
+    };
+    const int level = level_of(b.size() == 1 ? tiles_of(b[0].size()) : 0, 64);
+    const std::vector<chunk> chunks = chunks_of(b, level, group);
+    if (chunks.size() <= 1) return fold_whole(0, b.size());
     std::vector<forest<state_of<M>>> parts(chunks.size());
     each(static_cast<index>(chunks.size()), [&](index i) {
       const chunk& c = chunks[static_cast<std::size_t>(i)];
       if (c.is_part) {
         parts[static_cast<std::size_t>(i)] = fold_tiles(m, b[c.row], c.first, c.last);
       } else {
-        fold_rows(b, c.first, c.last, m, sink);
+        fold_whole(c.first, c.last);
       }
     });
     for (std::size_t i = 0; i < chunks.size();) {
@@ -71,16 +80,24 @@ class threads {
   template <batch Batch, batch Out, class M, class Answer>
   void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
     using place = place_of<std::remove_cvref_t<decltype(out[0])>>;
-    using scanner = tile_scanner<M, element_of<std::remove_cvref_t<decltype(b[0])>>, place, Answer>;
+    using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
+    using scanner = tile_scanner<M, element, place, Answer>;
     index elements = 0;
     for (index row = 0; row < b.size(); ++row) elements += b[row].size();
     const bool past_caches = static_cast<std::size_t>(elements) > cached_output_bytes / sizeof(place);
+    using groups = group_scan<M, element, place, Answer>;
+    index group = 1;
+    if constexpr (scans_abreast<M, Batch, Out>()) group = group_rows(b, groups::longest);
     const auto scan_rows = [&](index first, index last) {
+      if constexpr (scans_abreast<M, Batch, Out>()) {
+        if (group > 1) return groups(m, kind, answer)(b, out, first, last);
+      }
       scanner scan(m, kind, answer, past_caches);
       for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
       scan.finish();
     };
-    const std::vector<chunk> chunks = chunks_of(b, std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0));
+    const int level = std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0);
+    const std::vector<chunk> chunks = chunks_of(b, level, group);
     if (chunks.size() <= 1) return scan_rows(0, b.size());
     std::vector<chunk> whole;
     std::ranges::copy_if(chunks, std::back_inserter(whole), [](const chunk& c) { return !c.is_part; });
@@ -130,9 +147,10 @@ class threads {
     return level;
   }
   template <batch Batch>
-  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level) const {
+  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level, index group) const {
     std::vector<chunk> chunks;
     if (self().concurrency() <= 1) return chunks;
+    const bool in_groups = group > 1 && b.size() >= group * self().concurrency();
     const index whole = index{1} << level;
     const index enough = whole * tile_elements;
     index first = 0;
@@ -143,13 +161,13 @@ class threads {
     };
     for (index row = 0; row < b.size(); ++row) {
       const index n = b[row].size();
-      if (n > enough) {
+      if (n > enough && !in_groups) {
         close(row);
         for (index t = 0; t < tiles_of(n); t += whole) {
           chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});
         }
         first = row + 1;
-      } else if ((elements += n + 16) >= enough) {
+      } else if ((elements += n + 16) >= enough && (!in_groups || (row + 1 - first) % group == 0)) {
         close(row + 1);
         first = row + 1;
       }

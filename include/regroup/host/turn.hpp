@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile turned: its pieces as columns, so that what a loop over lanes reads stands side by side, and back again. Moves
-// bytes, computes nothing. Level: lane.
+// Matrices turned: a tile's pieces as columns, or a group's rows, so that what a loop over lanes reads stands side by side,
+// and back again. Moves bytes, computes nothing. Level: lane.
 #pragma once
 
-#include <algorithm>
 #include <type_traits>
 
 #include "regroup/host/tile.hpp"
@@ -14,33 +13,44 @@ namespace regroup::host {
 enum class turning_to { lanes, pieces };
 
 namespace turning {
-/// Whole pieces of elements of 2, 4 and 8 bytes, by blocks in registers of the best instruction set.
-void half_words(const void* from, void* to, index pieces, turning_to where);
-void words(const void* from, void* to, index pieces, turning_to where);
-void long_words(const void* from, void* to, index pieces, turning_to where);
+/// to[c * to_pitch + r] = from[r * from_pitch + c] of `rows` x `columns` elements of 2, 4 and 8 bytes, by squares in
+/// registers of the best instruction set.
+void half_words(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
+void words(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
+void long_words(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
 }  // namespace turning
+
+/// A matrix turned: to[c * to_pitch + r] = from[r * from_pitch + c].
+template <class X>
+requires std::is_trivially_copyable_v<X>
+void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns) {
+  if constexpr (sizeof(X) == 2) {
+    turning::half_words(from, from_pitch, to, to_pitch, rows, columns);
+  } else if constexpr (sizeof(X) == 4) {
+    turning::words(from, from_pitch, to, to_pitch, rows, columns);
+  } else if constexpr (sizeof(X) == 8) {
+    turning::long_words(from, from_pitch, to, to_pitch, rows, columns);
+  } else {
+    for (index r = 0; r < rows; ++r) {
+      for (index c = 0; c < columns; ++c) to[c * to_pitch + r] = from[r * from_pitch + c];
+    }
+  }
+}
 
 /// `n` elements of a tile, from the first of some piece on.
 template <class X>
 requires std::is_trivially_copyable_v<X>
 void turn(const X* from, X* to, index n, turning_to where) {
   const index whole = n / piece_elements;
-  const auto one_by_one = [&](index first, index last) {
-    for (index k = first; k < last; ++k) {
-      const index turned = k % piece_elements * lanes + k / piece_elements;
-      to[where == turning_to::lanes ? turned : k] = from[where == turning_to::lanes ? k : turned];
-    }
-  };
-  if constexpr (sizeof(X) == 2) {
-    if (whole > 0) turning::half_words(from, to, whole, where);
-  } else if constexpr (sizeof(X) == 4) {
-    if (whole > 0) turning::words(from, to, whole, where);
-  } else if constexpr (sizeof(X) == 8) {
-    if (whole > 0) turning::long_words(from, to, whole, where);
+  if (where == turning_to::lanes) {
+    turn(from, piece_elements, to, lanes, whole, piece_elements);
   } else {
-    one_by_one(0, whole * piece_elements);
+    turn(from, lanes, to, piece_elements, piece_elements, whole);
   }
-  one_by_one(whole * piece_elements, n);
+  for (index k = whole * piece_elements; k < n; ++k) {
+    const index turned = k % piece_elements * lanes + k / piece_elements;
+    to[where == turning_to::lanes ? turned : k] = from[where == turning_to::lanes ? k : turned];
+  }
 }
 
 }  // namespace regroup::host

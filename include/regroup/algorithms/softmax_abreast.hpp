@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rows of softmax across a vector (host/abreast.hpp): short ones, and columns of a matrix, a group at a time on one
+// thread. A group's elements and weights are kept side by side, so every element is read once and every exponential
+// computed once; bits as softmax_sweeps.hpp. Level: lane.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "regroup/algorithms/softmax_row.hpp"
+#include "regroup/host/abreast.hpp"
+#include "regroup/host/halves.hpp"
+
+namespace regroup::softmax_parts {
+
+/// The longest row swept so where its elements stand side by side.
+inline constexpr index longest_row_abreast = 3 * lanes / 2;
+
+// As in host/lanes.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
+/// Sweeps rows of 1 to 65,536 elements, wherever they are. Inlined into a dispatched function.
+template <class X, class Y, std::floating_point Real>
+class abreast_sweep {
+  using pack = host::pack<Real>;
+  static constexpr index abreast = host::abreast;
+
+ public:
+  abreast_sweep(index length, scaled<Real> seen)
+      : seen_(seen),
+        length_(length),
+        scratch_(room<Real>(2)),
+        narrow_in_(room<X>(std::same_as<X, Real> ? 0 : 1)),
+        narrow_out_(room<Y>(std::same_as<Y, Real> ? 0 : 1)) {}
+
+  /// look(row, state), and, where there are outputs, y[i] = map(x[i], weight) of every row by the map it returns.
+  template <class In, class Out, class Look>
+  void rows(const In& in, const Out& out, index first, index last, const Look& look) {
+    for (index row = first; row < last;) {
+      grid<const X> x = in.grid_at(row, std::min(last - row, abreast));
+      if constexpr (std::same_as<Out, std::nullopt_t>) {
+        pack m, s;
+        states(x, m, s);
+        for (index k = 0; k < x.rows; ++k) look(row + k, {m.get(k), s.get(k)});
+      } else {
+        const grid<Y> y = out.grid_at(row, x.rows);
+        x.rows = y.rows;
+        pack m, s;
+        states(x, m, s);
+        write(y, [&](index k) { return look(row + k, {m.get(k), s.get(k)}); });
+      }
+      row += x.rows;
+    }
+  }
+
+ private:
+  template <class T>
+  [[nodiscard]] std::unique_ptr<T[]> room(index groups) const {
+    return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(groups * length_ * abreast));
+  }
+  [[nodiscard]] Real* elements() const { return scratch_.get(); }
+  [[nodiscard]] Real* weights() const { return scratch_.get() + length_ * abreast; }
+  /// body(at, k): element after element, all rows side by side at `at`; independent of each other.
+  template <class Body, class Meanwhile>
+  void each(const Body& body, const Meanwhile& meanwhile) const {
+    for (index i = 0; i < length_; ++i) {
+      meanwhile(i);
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+      for (index k = 0; k < abreast; ++k) body(i * abreast + k, k);
+    }
+  }
+  /// elements()[i * abreast + k] = element i of row k.
+  void read(const grid<const X>& x) {
+    Real* const to = elements();
+    if constexpr (std::same_as<X, Real>) {
+      host::pack_rows(x, to);
+    } else {
+      const X* const narrow = narrow_in_.get();
+      host::pack_rows(x, narrow_in_.get());
+      if constexpr (std::same_as<X, float16>) {
+        host::widen_all(narrow, to, length_ * abreast);
+      } else {
+        for (index i = 0; i < length_ * abreast; ++i) to[i] = static_cast<Real>(widen(narrow[i]));
+      }
+    }
+  }
+  /// (m, s) of every row.
+  void states(const grid<const X>& from, pack& m, pack& s) {
+    read(from);
+    const Real* const x = elements();
+    Real* const w = weights();
+    fold(detail::peak<Real>{}, [&](index i, index k) { return seen_(x[i * abreast + k]); }, m);
+    for (index k = 0; k < abreast; ++k) m.set(k, detail::peak<Real>{}.lower(m.get(k)));
+    for (index k = 0; k < abreast; ++k) {
+      if (!math::is_finite(m.get(k))) m.set(k, maximum_of(strided<const Real>{x + k, length_, abreast}, seen_));
+    }
+    const X* const later = from.first + abreast * from.pitch;  // the next group, where memory may bring it already
+    const index step = from.pitch == 1 ? from.stride : abreast;
+    each([&](index at, index k) { w[at] = weight<Real>{seen_, m.get(k)}(x[at]); },
+         [&](index i) { host::prefetch<1>(later + i * step, abreast); });
+    fold(plus<Real>{}, [&](index i, index k) { return w[i * abreast + k]; }, s);
+    for (index k = 0; k < abreast; ++k) s.set(k, plus<Real>{}.lower(s.get(k)));
+  }
+  /// The states of the rows in the contract's order.
+  template <class M, class At>
+  void fold(const M& m, const At& at, pack& out) const {
+    if (length_ <= tile_elements) return host::leaf_abreast(m, length_, at, out);
+    std::array<pack, longest_two_sweep_row / tile_elements> leaves;
+    std::size_t count = 0;
+    for (index i = 0; i < length_; i += tile_elements) {
+      host::leaf_abreast(m, std::min(tile_elements, length_ - i), [&](index j, index k) { return at(i + j, k); },
+                         leaves[count++]);
+    }
+    for (index k = 0; k < abreast; ++k) {
+      std::array<Real, longest_two_sweep_row / tile_elements> of_row{};
+      for (std::size_t t = 0; t < count; ++t) of_row[t] = leaves[t].get(k);
+      out.set(k, perfect(m, std::span(of_row.data(), count)));
+    }
+  }
+  /// The outputs of the rows, row k by the map map_of(k).
+  template <class MapOf>
+  void write(const grid<Y>& y, const MapOf& map_of) {
+    using map = std::invoke_result_t<const MapOf&, index>;
+    static_assert(std::is_trivially_copyable_v<map>);
+    alignas(map) std::array<std::byte, abreast * sizeof(map)> bytes;
+    map* const maps = reinterpret_cast<map*>(bytes.data());
+    for (index k = 0; k < y.rows; ++k) std::construct_at(maps + k, map_of(k));
+    for (index k = y.rows; k < abreast; ++k) std::construct_at(maps + k, maps[y.rows - 1]);
+    const Real* const x = elements();
+    Real* const values = weights();
+    each([&](index at, index k) { values[at] = static_cast<Real>(maps[k](x[at], values[at])); }, [](index) {});
+    if constexpr (std::same_as<Y, Real>) {
+      host::unpack_rows(values, y);
+    } else {
+      if constexpr (std::same_as<Y, float16>) {
+        host::narrow_all(values, narrow_out_.get(), length_ * abreast);
+      } else {
+        for (index i = 0; i < length_ * abreast; ++i) narrow_out_[i] = static_cast<Y>(values[i]);
+      }
+      host::unpack_rows(narrow_out_.get(), y);
+    }
+    for (index k = 0; k < y.rows; ++k) finish_row(maps[k], strided<Y>{y.first + k * y.pitch, length_, y.stride}, 0, length_);
+  }
+
+  scaled<Real> seen_;
+  index length_;
+  std::unique_ptr<Real[]> scratch_;
+  std::unique_ptr<X[]> narrow_in_;
+  std::unique_ptr<Y[]> narrow_out_;
+};
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
+
+}  // namespace regroup::softmax_parts

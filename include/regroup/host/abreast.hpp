@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs its elements and no more,
+// and the columns of a matrix are read as its memory lies. Every row keeps the contract's tree, hence its bits.
+//   pack        the states of a group, member by member
+//   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state
+// Level: lane. Law: as host/lanes.hpp.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "regroup/executor.hpp"
+#include "regroup/host/lanes.hpp"
+#include "regroup/memory.hpp"
+
+namespace regroup::host {
+
+/// Rows in a group: floats in the widest register.
+inline constexpr index abreast = 16;
+template <class State>
+using pack = columns<State, abreast>;
+
+/// A batch whose rows stand at one distance, at least some of them.
+template <class Batch>
+concept gridded = batch<Batch> && requires(const Batch& b) { b.grid_at(index{}, index{}); };
+
+/// Whether rows of a batch may go abreast: their elements are moved, lanes of their states are packs, and those of a tile
+/// of a group fit where a function has its arrays.
+template <class M, batch Batch>
+constexpr bool goes_abreast() {
+  using state = state_of<M>;
+  using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
+  return gridded<Batch> && is_plain<state, element> && is_movable<element> && sizeof(state) <= 32 &&
+         (std::is_arithmetic_v<state> || is_split<state>() || has_members<M>);
+}
+/// Rows of a batch that are swept at once: `abreast`; or 1 where they stand alone, or have their elements side by side and
+/// more of them than `longest`.
+template <gridded Batch>
+index group_rows(const Batch& b, index longest) {
+  if (b.size() == 0) return 1;
+  const auto g = b.grid_at(0, abreast);
+  return g.rows >= abreast / 4 && g.length > 0 && (g.stride != 1 || g.length <= longest) ? abreast : 1;
+}
+
+/// Whether a monoid folds element by element, each member of it too; a `lift_tile` wants the elements of one row.
+template <class M, class X>
+constexpr bool folds_elements() {
+  if constexpr (has_members<M>) {
+    return []<class... Member>(std::type_identity<std::tuple<Member...>>) {
+      return (folds_elements<Member, X>() && ...);
+    }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
+  } else {
+    return !has_lift_tile<M, tile<load_from<X>>>;
+  }
+}
+
+// As in host/lanes.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
+/// The states of a tile of n >= 1 elements of every row: element i of row k is at(i, k).
+template <class M, class At>
+constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>& out) {
+  if constexpr (has_members<M>) {  // each member by its own rule
+    std::apply(
+        [&](const auto&... member) {
+          std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
+          std::apply(
+              [&](auto&... part) {
+                (leaf_abreast(member, n, at, part), ...);
+                for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(part.get(k)...));
+              },
+              parts);
+        },
+        m.members());
+  } else {
+    std::array<pack<state_of<M>>, lanes> lane;
+    const auto lift = [&](index j, index i) {
+      auto& s = lane[static_cast<std::size_t>(j)];
+      for (index k = 0; k < abreast; ++k) s.set(k, regroup::lift(m, at(i, k)));
+    };
+    const auto add = [&](index j, index i) {
+      auto& s = lane[static_cast<std::size_t>(j)];
+      for (index k = 0; k < abreast; ++k) s.set(k, m(s.get(k), regroup::lift(m, at(i, k))));
+    };
+    const auto combine = [&](index j, index left, index right) {
+      const auto& a = lane[static_cast<std::size_t>(left)];
+      const auto& b = lane[static_cast<std::size_t>(right)];
+      auto& s = lane[static_cast<std::size_t>(j)];
+      for (index k = 0; k < abreast; ++k) s.set(k, m(a.get(k), b.get(k)));
+    };
+    if constexpr (is_commutative<M>) {
+      index count = std::min(n, lanes);
+      for (index j = 0; j < count; ++j) lift(j, j);
+      for (index i = count; i < n; i += lanes) {
+        for (index j = 0; j < std::min(lanes, n - i); ++j) add(j, i + j);
+      }
+      while (count > 1) {
+        const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
+        for (index j = 0; j + half < count; ++j) combine(j, j, j + half);
+        count = half;
+      }
+    } else {
+      for (index j = 0; j < pieces_of(n); ++j) {
+        lift(j, j * piece_elements);
+        for (index i = j * piece_elements + 1; i < std::min(n, (j + 1) * piece_elements); ++i) add(j, i);
+      }
+      for (index count = pieces_of(n); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
+        for (index j = 0; j < count / 2; ++j) combine(j, 2 * j, 2 * j + 1);
+        if (count % 2 == 1) lane[static_cast<std::size_t>(count / 2)] = lane[static_cast<std::size_t>(count - 1)];
+      }
+    }
+    out = lane[0];
+  }
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
+
+/// to[i * abreast + k] = element i of row k, for `abreast` rows: the last one several times where there are fewer.
+template <class X>
+void pack_rows(const grid<const X>& g, X* to) {
+  if (g.pitch == 1 && g.rows == abreast) {
+    for (index i = 0; i < g.length; ++i) std::copy_n(g.first + i * g.stride, abreast, to + i * abreast);
+    return;
+  }
+  if (g.stride == 1) {
+    turn(g.first, g.pitch, to, abreast, g.rows, g.length);
+  } else {
+    for (index i = 0; i < g.length; ++i) {
+      for (index k = 0; k < g.rows; ++k) to[i * abreast + k] = g(i, k);
+    }
+  }
+  if (g.rows == abreast) return;
+  for (index i = 0; i < g.length; ++i) std::fill(to + i * abreast + g.rows, to + (i + 1) * abreast, to[i * abreast + g.rows - 1]);
+}
+/// And back.
+template <class X>
+void unpack_rows(const X* from, const grid<X>& g) {
+  if (g.pitch == 1 && g.rows == abreast) {
+    for (index i = 0; i < g.length; ++i) std::copy_n(from + i * abreast, abreast, g.first + i * g.stride);
+  } else if (g.stride == 1) {
+    turn(from, abreast, g.first, g.pitch, g.length, g.rows);
+  } else {
+    for (index i = 0; i < g.length; ++i) {
+      for (index k = 0; k < g.rows; ++k) g(i, k) = from[i * abreast + k];
+    }
+  }
+}
+
+/// Folds rows by groups.
+template <class M, class X>
+class group_fold {
+  using state = state_of<M>;
+  static constexpr bool by_elements = folds_elements<M, X>();
+
+ public:
+  /// The longest row worth turning when its elements stand side by side: none where each is folded alone after all.
+  static constexpr index longest = by_elements ? lanes : 0;
+
+  explicit group_fold(const M& m) : m_(m) {}
+
+  /// sink(row, state) for the rows [first, last).
+  template <gridded Batch, class Sink>
+  void operator()(const Batch& b, index first, index last, const Sink& sink) {
+    while (first < last) {
+      const grid<const X> g = b.grid_at(first, std::min(last - first, abreast));
+      fold(g, [&](index k, const state& s) { sink(first + k, s); });
+      first += g.rows;
+    }
+  }
+
+ private:
+  /// sink(k, state) for every row k of a grid of up to `abreast` rows of at least one element.
+  template <class Sink>
+  void fold(const grid<const X>& g, const Sink& sink) {
+    pack<state> leaves;
+    if (g.length <= tile_elements) {
+      fold_tile(g, leaves);
+      for (index k = 0; k < g.rows; ++k) sink(k, leaves.get(k));
+      return;
+    }
+    std::array<forest<state>, abreast> nodes;
+    for (index t = 0; t < tiles_of(g.length); ++t) {
+      fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)), leaves);
+      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaves.get(k)});
+    }
+    for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));
+  }
+  /// A place of its own for every row's tile; none begins where another does in its page.
+  static constexpr index step = tile_elements + static_cast<index>(cache_line / sizeof(X));
+
+  void fold_tile(const grid<const X>& g, pack<state>& leaves) {
+    if constexpr (by_elements) {
+      const grid<const X> from = g.pitch == 1 && g.rows == abreast ? g : packed(g);
+      dispatch([&] {
+        leaf_abreast(m_, g.length, [=](index i, index k) -> decltype(auto) { return widen(from.first[i * from.stride + k]); },
+                     leaves);
+      });
+    } else {
+      copy_.resize(static_cast<std::size_t>(abreast * step));
+      for (index i = 0; i < g.length; ++i) {
+        for (index k = 0; k < g.rows; ++k) copy_[static_cast<std::size_t>(k * step + i)] = g(i, k);
+      }
+      for (index k = 0; k < g.rows; ++k) leaves.set(k, leaf_of(m_, copy_.data() + k * step, g.length));
+    }
+  }
+  /// A copy with its rows side by side.
+  grid<const X> packed(const grid<const X>& g) {
+    const auto size = static_cast<std::size_t>(g.length * abreast);
+    if (copy_.size() < size) copy_.resize(size);
+    pack_rows(g, copy_.data());
+    return {copy_.data(), abreast, g.length, abreast, 1};
+  }
+
+  const M& m_;
+  std::vector<X> copy_;
+};
+
+}  // namespace regroup::host
