@@ -80,9 +80,10 @@ struct mapped {
   Load load;
   Map map;
   constexpr auto operator()(index i) const { return map(load(i)); }
-  /// The map takes its time, and memory may work meanwhile on the next tile.
+  /// The map takes its time, and memory may work meanwhile on what follows: half a tile early, so that it does so too while
+  /// the next one is first swept by something quicker.
   void meanwhile(index i) const {
-    if constexpr (requires { *load.first; }) prefetch<1>(load.first + tile_elements + i, lanes);
+    if constexpr (requires { *load.first; }) prefetch<2>(load.first + 3 * tile_elements / 2 + i, lanes);
   }
 };
 
