@@ -143,12 +143,13 @@ class abreast_sweep {
     if constexpr (std::same_as<Y, Real>) {
       host::unpack_rows(values, y);
     } else {
+      Y* const narrow = narrow_out_.get();
       if constexpr (std::same_as<Y, float16>) {
-        host::narrow_all(values, narrow_out_.get(), length_ * abreast);
+        host::narrow_all(values, narrow, length_ * abreast);
       } else {
-        for (index i = 0; i < length_ * abreast; ++i) narrow_out_[i] = static_cast<Y>(values[i]);
+        for (index i = 0; i < length_ * abreast; ++i) narrow[i] = static_cast<Y>(values[i]);
       }
-      host::unpack_rows(narrow_out_.get(), y);
+      host::unpack_rows(narrow, y);
     }
     for (index k = 0; k < y.rows; ++k) finish_row(maps[k], strided<Y>{y.first + k * y.pitch, length_, y.stride}, 0, length_);
   }

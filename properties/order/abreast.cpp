@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many rows at once: short ones, columns of a matrix, rows behind any strides. Each has the tree it has alone, in a
+// reduction and in a scan, whatever its neighbours, and nothing outside the output is written.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/fanout.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/mean.hpp"
+#include "regroup/reduce.hpp"
+#include "scans.hpp"
+
+namespace {
+
+using order::rule;
+using order::word;
+using regroup::index;
+using regroup::view;
+
+/// The places of rows x n elements in `memory` elements, the first of them at `first`.
+struct layout {
+  std::string name;
+  index pitch, stride, first, memory;
+};
+
+std::vector<layout> layouts(index rows, index n) {
+  return {{"rows", n, 1, 0, rows * n},
+          {"columns", 1, rows, 0, rows * n},
+          {"padded rows", n + 3, 1, 2, rows * (n + 3)},
+          {"padded columns", 1, rows + 5, 3, n * (rows + 5)},
+          {"every other", 2 * n, 2, 1, 2 * rows * n},
+          {"backwards", -1, -rows, rows * n - 1, rows * n},
+          {"rows backwards", n, -1, n - 1, rows * n}};
+}
+
+template <class T>
+struct matrix {
+  layout where;
+  std::vector<T> memory;
+  view<T> all;
+  matrix(const layout& l, index rows, index n, const T& unset)
+      : where(l), memory(static_cast<std::size_t>(l.memory), unset), all(memory.data() + l.first, {rows, n}, {l.pitch, l.stride}) {}
+};
+
+template <class T>
+std::vector<T> row_of(const view<T>& m, index row) {
+  std::vector<T> xs;
+  for (index i = 0; i < m.extent(1); ++i) xs.push_back(m(row, i));
+  return xs;
+}
+
+template <rule Rule, class State>
+void expect_trees(index rows, index n) {
+  const order::hashed<Rule, State> m;
+  const auto places = layouts(rows, n);
+  for (std::size_t k = 0; k < places.size(); ++k) {
+    matrix<word> x(places[k], rows, n, 5);
+    for (index r = 0; r < rows; ++r) {
+      for (index i = 0; i < n; ++i) x.all(r, i) = order::element(r * n + i);
+    }
+    std::vector<word> reduced, inclusive;
+    for (index r = 0; r < rows; ++r) {
+      reduced.push_back(order::expected<Rule>(row_of(x.all, r)));
+      const auto ys = order::expected_inclusive(row_of(x.all, r));
+      inclusive.insert(inclusive.end(), ys.begin(), ys.end());
+    }
+    order::for_some_executors([&](const auto& ex, const std::string& name) {
+      const std::string where = name + ", " + places[k].name + ", " + std::to_string(rows) + " x " + std::to_string(n);
+      std::vector<word> answers(static_cast<std::size_t>(rows), 7);
+      regroup::reduce_axes(ex, x.all, {1}, answers, m);
+      EXPECT_TRUE(answers == reduced) << where;
+      if (order::lifts_tiles(Rule)) return;
+      for (const bool in_place : {false, true}) {
+        for (const bool exclusive : {false, true}) {
+          matrix<word> y(in_place ? places[k] : places[(k + 1) % places.size()], rows, n, 5);
+          for (index r = 0; r < rows && in_place; ++r) {
+            for (index i = 0; i < n; ++i) y.all(r, i) = x.all(r, i);
+          }
+          const view<word> from = in_place ? y.all : x.all;
+          if (exclusive) {
+            regroup::exclusive_scan_axis(ex, from, 1, y.all, m);
+          } else {
+            regroup::inclusive_scan_axis(ex, from, 1, y.all, m);
+          }
+          for (index r = 0; r < rows; ++r) {
+            for (index i = 0; i < n; ++i) {
+              const auto at = static_cast<std::size_t>(r * n + i);
+              ASSERT_EQ(y.all(r, i), !exclusive ? inclusive[at] : i == 0 ? 0 : inclusive[at - 1])
+                  << where << ", in place " << in_place << ", exclusive " << exclusive << ", " << r << ", " << i;
+              y.all(r, i) = 5;
+            }
+          }
+          EXPECT_EQ(std::count(y.memory.begin(), y.memory.end(), word{5}), places[in_place ? k : (k + 1) % places.size()].memory)
+              << where << ": written outside";
+        }
+      }
+    });
+  }
+}
+
+template <class T>
+class abreast : public testing::Test {};
+template <rule Rule, class State>
+struct recorded {
+  static constexpr auto check = expect_trees<Rule, State>;
+};
+using recorders = testing::Types<recorded<rule::striped, word>, recorded<rule::pieces, order::aggregate>,
+                                 recorded<rule::tile, word>>;
+TYPED_TEST_SUITE(abreast, recorders);
+
+TYPED_TEST(abreast, a_row_has_the_tree_it_has_alone) {
+  for (const index n : {1, 2, 3, 7, 8, 9, 31, 32, 33, 127, 128, 129, 300, 513}) {
+    for (const index rows : {4, 16, 37}) TypeParam::check(rows, n);
+  }
+  for (const index n : {4095, 4096, 4097, 9000, 20'000}) TypeParam::check(n < 9000 ? 18 : 5, n);
+  if (!order::small()) TypeParam::check(150, 4099);
+}
+
+/// Bitwise, any NaN being any other.
+template <class T>
+bool same(const T& a, const T& b) {
+  return (a != a && b != b) || std::memcmp(&a, &b, sizeof a) == 0;
+}
+template <class... T>
+bool same(const std::tuple<T...>& a, const std::tuple<T...>& b) {
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return (same(std::get<K>(a), std::get<K>(b)) && ...);
+  }(std::index_sequence_for<T...>{});
+}
+
+/// The bits of floats, of several monoids that go abreast and of some that cannot.
+template <class M, class X>
+void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
+  const index n = static_cast<index>(elements.size()) / rows;
+  for (const auto& place : layouts(rows, n)) {
+    matrix<X> x(place, rows, n, X{});
+    for (index r = 0; r < rows; ++r) {
+      for (index i = 0; i < n; ++i) x.all(r, i) = elements[static_cast<std::size_t>(r * n + i)];
+    }
+    using answer = regroup::answer_of<M>;
+    std::vector<answer> got(static_cast<std::size_t>(rows));
+    regroup::reduce_rows(regroup::par, x.all, [&](index r, const answer& a) { got[static_cast<std::size_t>(r)] = a; }, m);
+    for (index r = 0; r < rows; ++r) {
+      const auto alone = regroup::reduce(regroup::seq, row_of(x.all, r), m);
+      EXPECT_TRUE(same(got[static_cast<std::size_t>(r)], alone)) << place.name << ", " << rows << " x " << n;
+    }
+  }
+}
+
+TEST(abreast_bits, of_several_monoids) {
+  order::dice random(5);
+  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}}) {
+    std::vector<float> x;
+    for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
+    if (n == 17) x[20] = std::numeric_limits<float>::quiet_NaN();
+    expect_bits(regroup::plus<float>{}, x, rows);
+    expect_bits(regroup::log_sum_exp<float>{}, x, rows);
+    expect_bits(regroup::fanout{regroup::mean<double>{}, regroup::log_sum_exp<float>{}}, x, rows);
+    expect_bits(regroup::fanout{regroup::minimum<float>{}, regroup::plus<double>{}}, x, rows);
+    std::vector<regroup::bfloat16> narrow;
+    for (const float e : x) narrow.emplace_back(e);
+    expect_bits(regroup::plus<float>{}, narrow, rows);
+  }
+}
+
+}  // namespace
