@@ -97,7 +97,8 @@ void expect_rows_as_alone(index rows, index n) {
                                     std::to_string(n) + ", layout " + std::to_string(k) + ", row " + std::to_string(r);
           EXPECT_TRUE(same(of_row[static_cast<std::size_t>(r)], expected.of_row[0])) << where;
           for (index i = 0; i < n; ++i) {
-            ASSERT_TRUE(same(out(r, i), expected.y[static_cast<std::size_t>(i)])) << where << ", in place " << in_place << ", " << i;
+            ASSERT_TRUE(same(out(r, i), expected.y[static_cast<std::size_t>(i)]))
+                << where << ", in place " << in_place << ", " << i;
           }
         }
       }

@@ -46,7 +46,9 @@ struct matrix {
   std::vector<T> memory;
   view<T> all;
   matrix(const layout& l, index rows, index n, const T& unset)
-      : where(l), memory(static_cast<std::size_t>(l.memory), unset), all(memory.data() + l.first, {rows, n}, {l.pitch, l.stride}) {}
+      : where(l),
+        memory(static_cast<std::size_t>(l.memory), unset),
+        all(memory.data() + l.first, {rows, n}, {l.pitch, l.stride}) {}
 };
 
 template <class T>
@@ -97,8 +99,7 @@ void expect_trees(index rows, index n) {
               y.all(r, i) = 5;
             }
           }
-          EXPECT_EQ(std::count(y.memory.begin(), y.memory.end(), word{5}), places[in_place ? k : (k + 1) % places.size()].memory)
-              << where << ": written outside";
+          EXPECT_EQ(std::count(y.memory.begin(), y.memory.end(), word{5}), y.where.memory) << where << ": written outside";
         }
       }
     });

@@ -141,7 +141,8 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 /// y = exp(x - M) / sum exp(x - M) along one axis of a view of rank 1 or more, any strides. y has x's shape, and its
 /// element type or a wider one; it may be exactly x. 16-bit floats are computed in float. A row that holds +inf, NaN,
 /// or only -inf is NaN throughout. Error of an element, relative: u ((1 + a) (M - x) + c + 2) + rel(s), where
-/// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep (r = 1 up to 65,536 elements).
+/// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep
+/// (r = 1 up to 65,536 elements).
 /// Two reads of x and a write of y, one exponential an element, and two rows of weights a thread, for rows up to 65,536
 /// elements side by side; one more read and one more exponential otherwise. Outputs over 8 MiB, of rows of 512 elements
 /// and more, pass the caches. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.

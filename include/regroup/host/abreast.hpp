@@ -139,7 +139,10 @@ void pack_rows(const grid<const X>& g, X* to) {
     }
   }
   if (g.rows == abreast) return;
-  for (index i = 0; i < g.length; ++i) std::fill(to + i * abreast + g.rows, to + (i + 1) * abreast, to[i * abreast + g.rows - 1]);
+  for (index i = 0; i < g.length; ++i) {
+    X* const at = to + i * abreast;
+    std::fill(at + g.rows, at + abreast, at[g.rows - 1]);
+  }
 }
 /// And back.
 template <class X>
@@ -200,10 +203,10 @@ class group_fold {
   void fold_tile(const grid<const X>& g, pack<state>& leaves) {
     if constexpr (by_elements) {
       const grid<const X> from = g.pitch == 1 && g.rows == abreast ? g : packed(g);
-      dispatch([&] {
-        leaf_abreast(m_, g.length, [=](index i, index k) -> decltype(auto) { return widen(from.first[i * from.stride + k]); },
-                     leaves);
-      });
+      const auto at = [first = from.first, stride = from.stride](index i, index k) -> decltype(auto) {
+        return widen(first[i * stride + k]);
+      };
+      dispatch([&] { leaf_abreast(m_, g.length, at, leaves); });
     } else {
       copy_.resize(static_cast<std::size_t>(abreast * step));
       for (index i = 0; i < g.length; ++i) {

@@ -128,7 +128,8 @@ class group_scan {
         for (index k = 0; k < abreast; ++k) to[i * to_step + k] = answer_(s.get(k));
       };
       if (is_exclusive_) answer(0, preceding);
-      for (index i = is_exclusive_ ? 1 : 0; i < n; ++i) answer(i, within_[static_cast<std::size_t>(is_exclusive_ ? i - 1 : i)]);
+      const index shift = is_exclusive_ ? 1 : 0;
+      for (index i = shift; i < n; ++i) answer(i, within_[static_cast<std::size_t>(i - shift)]);
     });
     preceding = within_[static_cast<std::size_t>(n - 1)];
     if (!puts_packs) unpack_rows(places_.data(), out);
