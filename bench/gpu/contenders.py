@@ -5,8 +5,11 @@ Each contender is a function without arguments that leaves its result in memory 
 """
 
 import ctypes
+import re
 
 import torch
+
+import works
 
 TYPES = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}
 
@@ -53,7 +56,28 @@ def inputs(work):
     if work.verb in ("attention", "decode"):
         h, kv, q, n, d = work.attention
         return random(h, q, d), random(kv, n, d), random(kv, n, d)
+    if work.verb == "reduce_segments":
+        return random(work.rows[1]), offsets(work)
     return (random(*work.rows),)
+
+
+def offsets(work):
+    """Where the segments of 256M_of_1000 begin and end; those of 256M_of_mixed are of 1 to 256K, each power as often."""
+    n, of = work.rows[1], work.shape.split("_of_")[1]
+    if of == "mixed":
+        generator = torch.Generator().manual_seed(1)
+        lengths = (2 ** (18 * torch.rand(n // 1024, generator=generator))).long()
+        ends = torch.cat([torch.tensor([0]), lengths.cumsum(0)])
+    else:
+        ends = torch.arange(0, n, works.count(of))
+    return torch.cat([ends[ends < n], torch.tensor([n])]).int().cuda()
+
+
+def paged(k, page_size, table):
+    """The keys (heads, n, d) in a pool (pages, heads, page size, d) whose pages `table` orders."""
+    pool = torch.empty(len(table), k.shape[0], page_size, k.shape[2], dtype=k.dtype, device="cuda")
+    pool[table.long()] = k.unflatten(1, (-1, page_size)).transpose(0, 1)
+    return pool
 
 
 def attend(q, k, v, causal):
@@ -76,6 +100,8 @@ def reference(work, given):
             scores.masked_fill_(torch.arange(keys, device="cuda") > row, -torch.inf)
         return scores.softmax(-1) @ keys_of(v)
     x = given[0].double()
+    if work.verb == "reduce_segments":
+        return segmented(work.what, x, given[1])
     return {
         "plus": lambda: x.sum() if work.verb == "reduce" else x.cumsum(-1),
         "log_sum_exp": lambda: x.flatten().logsumexp(0) if work.verb == "reduce" else x.logcumsumexp(-1),
@@ -83,13 +109,16 @@ def reference(work, given):
     }[work.what]()
 
 
+def segmented(what, x, offsets):
+    """The sum of each segment, or log(sum exp), as far as no sum overflows."""
+    sums = lambda x: torch.segment_reduce(x, "sum", offsets=offsets.long())
+    return sums(x) if what == "plus" else sums(x.exp()).log()
+
+
 def compared(work, result):
     """The part of a result that `reference` has."""
     if work.verb in ("attention", "decode"):
         return result[: min(8, result.shape[0]), -16:].double()
-    if work.verb == "reduce":
-        m, *s = result.flatten().double()
-        return m + s[0].log() if s else m  # an unordered reduction leaves its state
     return result.double()
 
 
@@ -142,6 +171,8 @@ def peers(work, given):
             "torch SDPA, efficient": backend(SDPBackend.EFFICIENT_ATTENTION),
         }
     x = given[0]
+    if work.verb == "reduce_segments":
+        return {"torch": lambda: lambda: segmented(work.what, *given)}
     f = {
         "reduce/plus": lambda x: x.sum(),
         "reduce/log_sum_exp": lambda x: x.flatten().logsumexp(0),
@@ -158,19 +189,26 @@ def peers(work, given):
 
 def own(work, given, library):
     """The same for our entries: the ordered one is `ours`, CUB with plain sums is a peer."""
+    x = given[0]
     if work.verb in ("attention", "decode"):
-        shape, y = work.attention, torch.empty_like(given[0])
+        shape, y = work.attention, torch.empty_like(x)
+        if page := re.search(r"_p(\d+)", work.shape):
+            shape = (*shape, int(page[1]))
+            table = torch.randperm(given[1].shape[1] // shape[-1], device="cuda").int()
+            given = (x, *(paged(k, shape[-1], table) for k in given[1:]), table)
     elif work.verb == "reduce":
-        shape, y = work.rows, torch.empty(2, device="cuda")
+        shape, y = work.rows, torch.empty(1, device="cuda")
+    elif work.verb == "reduce_segments":
+        shape = (len(x), len(given[1]) - 1)
+        y = torch.empty(shape[1], device="cuda")
     elif work.verb == "logsumexp":
         shape, y = work.rows, torch.empty(work.rows[0], device="cuda")
     else:
-        shape, y = work.rows, torch.empty_like(given[0])
+        shape, y = work.rows, torch.empty_like(x)
     names = {"": "ours", " unordered": "ours, unordered (CUB)", " cub": "CUB, its own sum", " fast": "ours, tensor cores"}
-    place = lambda suffix: y[:1] if work.verb == "reduce" and suffix != " unordered" else y
     prefix = f"{work.verb}/{work.what}/{work.type}"
     return {
-        names[suffix]: lambda suffix=suffix: library.entry(prefix + suffix, shape, (*given, place(suffix)))
+        names[suffix]: lambda suffix=suffix: library.entry(prefix + suffix, shape, (*given, y))
         for suffix in names
         if prefix + suffix in library.names()
     }

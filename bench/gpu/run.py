@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""./dev gpu [FILTER] [--json FILE] [--plot FILE] [--markdown FILE] [--no-tests]: everything that needs a GPU, in one run
-that stops nine minutes after it began: the tests, plain and under compute-sanitizer, then each work beside its peers.
+"""./dev gpu [FILTER] [--json FILE] [--plot FILE] [--markdown FILE] [--no-tests]: the tests and examples that need a GPU (all
+but the tool's), plain and, as far as half of the time goes, at small sizes under compute-sanitizer; then each work beside
+its peers. One run that stops nine minutes after it began, and names what it left out.
 
 Works go round by round, one call of each contender after another, the L2 cache written over between them; figures are
-medians of CUDA events. The limits, a copy and a matrix product, are measured in the same run. 0: every test passed.
+medians of CUDA events. The limits, reading, copying and matrix products, are measured in the same run. 0: every test was
+run and passed.
 """
 
 import argparse
@@ -27,19 +29,26 @@ import works  # noqa: E402
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 BUDGET = 540  # seconds for all of it but the build: what is left over is named
+TESTS = 270  # of them for the tests, so that works have theirs
 ROUNDS, CALLS = 3, 8
 CACHE = 1 << 28  # bytes written between calls: more than an L2 cache holds
 
 ALL = works.works("""
-reduce/plus/fp32/256M reduce/log_sum_exp/fp32/256M reduce/log_sum_exp/fp16/256M reduce/log_sum_exp/bf16/256M
+reduce/plus/fp32/256M reduce/plus/fp16/256M reduce/plus/bf16/256M
+reduce/log_sum_exp/fp32/256M reduce/log_sum_exp/fp16/256M reduce/log_sum_exp/bf16/256M
+reduce_segments/plus/fp32/256M_of_1000 reduce_segments/log_sum_exp/fp32/256M_of_20
+reduce_segments/log_sum_exp/fp32/256M_of_1000 reduce_segments/log_sum_exp/fp32/256M_of_mixed
 scan/plus/fp32/256M scan/log_sum_exp/fp32/256M
 softmax/rows/fp32/128Kx1K softmax/rows/fp32/32Kx4K softmax/rows/fp32/8Kx16K softmax/rows/fp32/2Kx64K
 softmax/rows/fp32/512x256K softmax/rows/bf16/128Kx1K softmax/rows/bf16/32Kx4K softmax/rows/bf16/8Kx16K
 softmax/rows/bf16/2Kx64K softmax/rows/bf16/512x256K logsumexp/rows/fp32/8Kx16K logsumexp/rows/bf16/8Kx16K
+decode/full/bf16/h64_kv8_n32K_d128 decode/full/bf16/h1024_kv128_n32K_d128
+decode/paged/bf16/h64_kv8_n32K_d128_p16 decode/paged/bf16/h1024_kv128_n32K_d128_p16
 attention/full/bf16/h256_n2K_d64 attention/causal/bf16/h256_n2K_d64 attention/full/bf16/h128_n2K_d128
 attention/causal/bf16/h128_n2K_d128 attention/full/bf16/h16_n16K_d128 attention/causal/bf16/h16_n16K_d128
-attention/full/fp32/h64_n2K_d64 attention/causal/fp32/h64_n2K_d64
-decode/full/bf16/h64_kv8_n32K_d128 decode/full/bf16/h1024_kv128_n32K_d128
+attention/full/fp16/h256_n2K_d64 attention/causal/fp16/h256_n2K_d64 attention/full/fp16/h128_n2K_d128
+attention/causal/fp16/h128_n2K_d128 attention/full/fp32/h64_n2K_d64 attention/causal/fp32/h64_n2K_d64
+attention/full/fp32/h32_n2K_d128 attention/causal/fp32/h32_n2K_d128
 """)
 
 
@@ -72,13 +81,21 @@ def run(command, seconds, **environment):
 
 def tests(programs, left):
     """(name, verdict) of every program, and of it under every tool of compute-sanitizer at small sizes."""
-    sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
+
+    def within(most, command, **environment):
+        seconds = min(left(), most)
+        return run(command, seconds, **environment) if seconds > 0 else "not run: the time for tests was over"
+
+    if not programs:
+        yield "tests", "not run: none is built"
     for program in programs:
-        yield program.name, run([program], min(left(), 60))
+        yield program.name, within(60, [program])
+    sanitizer = shutil.which("compute-sanitizer") or shutil.which("/usr/local/cuda/bin/compute-sanitizer")
     if sanitizer is None:
+        yield "compute-sanitizer", "not run: not found"
         return
-    under = lambda pair: run(
-        [sanitizer, "--tool", pair[1], "--error-exitcode", "1", pair[0]], min(left(), 90), REGROUP_SMALL="1"
+    under = lambda pair: within(
+        90, [sanitizer, "--tool", pair[1], "--error-exitcode", "1", pair[0]], REGROUP_SMALL="1"
     )
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
         pairs = list(itertools.product(programs, TOOLS))
@@ -126,18 +143,32 @@ def seconds_of(call, flush):
     return sorted(begin.elapsed_time(end) for begin, end in pairs)[CALLS // 2] / 1000
 
 
-def limits(flush):
-    """Bytes a second of a copy, and operations a second of a bf16 matrix product."""
+def limits(flush, library):
+    """Bytes a second of a copy and of reading, and operations a second of matrix products."""
     import torch
 
-    x = torch.empty(1 << 30, dtype=torch.uint8, device="cuda")
+    x = torch.ones(1 << 28, device="cuda")
     y = torch.empty_like(x)
-    a = torch.randn(8192, 8192, device="cuda").bfloat16()
-    probes = {
-        "copy": (2 * x.numel(), lambda: y.copy_(x)),
-        "bf16 matrix product": (2 * 8192**3, lambda: a @ a),
+    a = torch.randn(8192, 8192, device="cuda")
+    b = a.bfloat16()
+    rate = lambda size, *calls: size / min(seconds_of(call, flush) for call in calls) / 1e9
+    by_cub = library.entry("reduce/plus/fp32 cub", (1, x.numel()), (x, y[:1]))
+    found = {
+        "copy": rate(2 * x.nbytes, lambda: y.copy_(x)),
+        "read": rate(x.nbytes, lambda: x.sum(), by_cub),
+        "bf16 matrix product": rate(2 * 8192**3, lambda: b @ b),
     }
-    return {name: size / seconds_of(call, flush) / 1e9 for name, (size, call) in probes.items()}
+    torch.set_float32_matmul_precision("high")  # tf32, which no peer below is given
+    found["a third of a tf32 matrix product"] = rate(2 * 8192**3, lambda: a @ a) / 3
+    torch.set_float32_matmul_precision("highest")
+    return found
+
+
+def limit_of(work):
+    """Which of them bounds a work: what is not written need only be read, and fp32's errors need three products of tf32."""
+    if work.verb == "attention":
+        return "a third of a tf32 matrix product" if work.type == "fp32" else "bf16 matrix product"
+    return "copy" if work.verb in ("softmax", "scan") else "read"
 
 
 def measured(work, library, flush, limit):
@@ -164,7 +195,7 @@ def measured(work, library, flush, limit):
     for _ in range(ROUNDS):
         for who, call in ready.items():
             samples.setdefault(who, []).append(size / seconds_of(call, flush) / 1e9)
-    name = "bf16 matrix product" if work.verb == "attention" else "copy"
+    name = limit_of(work)
     return report.record(work.name, None, unit, samples, [(name, limit[name])], errors, {}, absent, None)
 
 
@@ -175,7 +206,7 @@ def measure(chosen, library, path):
 
     library = contenders.Library(library)
     flush = torch.empty(CACHE, dtype=torch.uint8, device="cuda")
-    found = {"limits": limits(flush), "records": []}
+    found = {"limits": limits(flush, library), "records": []}
     for work in chosen:
         found["records"].append(measured(work, library, flush, found["limits"]))
         pathlib.Path(path).write_text(json.dumps(found))
@@ -219,7 +250,7 @@ def main(given=None):
     if options.only:
         return measure(works.works(" ".join(options.only)), options.build / "lib/libgpu_ours.so", options.json)
     began = time.monotonic()
-    left = lambda: max(1.0, BUDGET - (time.monotonic() - began))
+    left = lambda of: of - (time.monotonic() - began)
     try:
         chosen = [w for w in ALL if re.search(options.filter, w.name)] or works.works(options.filter)
     except (works.NoSuchWork, re.error) as e:
@@ -232,14 +263,14 @@ def main(given=None):
     result = {"machine": {"processor": device["name"], "date": date, "commit": commit(), "before": device}}
     result |= {"tests": [], "limits": {}, "records": [], "left_out": []}
     programs = sorted([*options.build.glob("bin/cuda_*"), *options.build.glob("bin/gpu_*")])
-    for who, said in [] if options.no_tests else tests(programs, left):
+    for who, said in [] if options.no_tests else tests(programs, lambda: left(TESTS)):
         print(f"{who:40} {said}", flush=True)
         result["tests"].append([who, said])
     failed = [who for who, said in result["tests"] if said != "passed"]
     written(options, result)
     for _, group in itertools.groupby(chosen, key=lambda work: work.verb):
         group = list(group)
-        found, said = measured_apart(group, options.build, left())
+        found, said = measured_apart(group, options.build, max(1.0, left(BUDGET)))
         result["limits"] |= {name: {"": figure} for name, figure in found["limits"].items()}
         result["records"] += found["records"]
         result["left_out"] += [[work.name, said] for work in group[len(found["records"]) :]]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests that need a GPU share: memory that comes and goes with a vector, and the exit code of a test that finds no
-// GPU: 77, which ctest shows as skipped.
+// What the tests that need a GPU share: memory that comes and goes with a vector, work in a captured graph, and the exit
+// code of a test that finds no GPU: 77, which ctest shows as skipped.
 #pragma once
 
 #include <cstdio>
@@ -30,6 +30,10 @@ class array {
     regroup::cuda::check(cudaMemcpy(xs.data(), data_, xs.size() * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy");
     return xs;
   }
+  /// Every bit set: NaN, or -1.
+  void forget() const {
+    regroup::cuda::check(cudaMemset(data_, 0xff, static_cast<std::size_t>(size_) * sizeof(T)), "cudaMemset");
+  }
 
  private:
   T* data_ = nullptr;
@@ -45,6 +49,28 @@ inline void expect(bool right, const char* what, regroup::index where = -1) {
   if (right) return;
   ++faults;
   std::printf("wrong: %s, %lld\n", what, static_cast<long long>(where));
+}
+
+/// work(device) captured in a graph, so that it neither allocates nor waits, and launched twice; look() after either.
+template <class Work, class Look>
+void in_a_graph(const Work& work, const Look& look) {
+  using regroup::cuda::check;
+  cudaStream_t stream = nullptr;
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  check(cudaStreamCreate(&stream), "cudaStreamCreate");
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal), "cudaStreamBeginCapture");
+  work(regroup::cuda::device(stream));
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  for (int launch = 0; launch < 2; ++launch) {
+    check(cudaGraphLaunch(executable, stream), "cudaGraphLaunch");
+    check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+    look();
+  }
+  cudaGraphExecDestroy(executable);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
 }
 
 /// Runs `body` where there is a GPU; otherwise says that the program has compiled and linked, and no more.

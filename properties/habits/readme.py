@@ -12,7 +12,7 @@ def words(line):
 
 
 shown = re.findall(r"^```cpp\n(.*?)^```", (root / "README.md").read_text(encoding="utf-8"), re.M | re.S)
-run = {words(line) for file in root.glob("examples/**/*.cpp") for line in file.read_text(encoding="utf-8").splitlines()}
+run = {words(line) for file in root.glob("examples/**/*.[ch]*") for line in file.read_text(encoding="utf-8").splitlines()}
 faults = [line for block in shown for line in block.splitlines() if words(line) and words(line) not in run]
 for line in faults:
     print(f"README.md: not in any example: {line}")

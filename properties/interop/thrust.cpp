@@ -14,6 +14,7 @@
 #include <thrust/system/tbb/execution_policy.h>
 #include <thrust/transform_reduce.h>
 
+#include <cmath>
 #include <vector>
 
 #include "regroup/regroup.hpp"
@@ -54,6 +55,25 @@ TEST(thrust, transform_reduce) {
   on_each_back_end([&](const auto& policy, const char* name) {
     const auto state = thrust::transform_reduce(policy, x.begin(), x.end(), regroup::lifting(m), m.identity(), m);
     EXPECT_NEAR(m.lower(state), ours, bound) << name;
+  });
+}
+
+/// Of states, which is what thrust::reduce and the scans take.
+TEST(thrust, reduce_and_inclusive_scan_of_log_sum_exp) {
+  const auto x = numbers(100'000);
+  const regroup::log_sum_exp<float> m;
+  const float ours = regroup::reduce(regroup::par, x, m);
+  std::vector<float> prefixes(x.size());
+  regroup::inclusive_scan(regroup::par, x, prefixes, m);
+  const auto first = thrust::make_transform_iterator(x.begin(), regroup::lifting(m));
+  const auto last = thrust::make_transform_iterator(x.end(), regroup::lifting(m));
+  on_each_back_end([&](const auto& policy, const char* name) {
+    EXPECT_NEAR(m.lower(thrust::reduce(policy, first, last, m.identity(), m)), ours, bound) << name;
+    std::vector<regroup::state_of<decltype(m)>> y(x.size());
+    thrust::inclusive_scan(policy, first, last, y.begin(), m);
+    int wrong = 0;
+    for (std::size_t i = 0; i < y.size(); ++i) wrong += !(std::abs(m.lower(y[i]) - prefixes[i]) <= bound);
+    EXPECT_EQ(wrong, 0) << name;
   });
 }
 

@@ -2,7 +2,8 @@
 // The fast mode: `cuda::device{stream}.with(cuda::not_guaranteed)`, the same verbs by CUB, in the order that suits it. Bits
 // may differ from run to run (a scan combines whatever look-back finds ready); results are within the monoid's bound.
 // CUB's two-phase storage stays inside. Its reductions assume that the operator commutes, and a monoid that does not
-// declare it is refused; its scans do not. Level: device.
+// declare it is refused; its scans do not. `_into` verbs take the caller's workspace and the stream's order, as the ordered
+// ones do: capturable. Level: device.
 #pragma once
 
 #include <functional>
@@ -12,8 +13,8 @@
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_reduce.cuh>
 #include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/tabulate_output_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <thrust/iterator/transform_output_iterator.h>
 
 #include "regroup/cuda/device.cuh"
 #include "regroup/cuda/packs.hpp"
@@ -46,7 +47,7 @@ class unordered_device {
 
 inline unordered_device device::with(not_guaranteed_t) const { return unordered_device(*this); }
 
-/// Projects and lifts an element; lowers a state to a place.
+/// Projects and lifts an element.
 template <class M, class Projection>
 struct lift_projected {
   M m;
@@ -56,24 +57,11 @@ struct lift_projected {
     return regroup::lift(m, std::invoke(projection, x));
   }
 };
+/// Where CUB's states become answers.
 template <class M, class Out>
-struct lower_to {
-  M m;
-  constexpr Out operator()(const state_of<M>& s) const { return static_cast<Out>(regroup::lower(m, s)); }
-};
-
-/// put(i, states[i]): CUB's segmented reduction writes the type that it computes with.
-template <class M, class Out>
-struct lower_each {
-  const state_of<M>* states;
-  index count;
-  put_answer<M, Out> put;
-  template <block Block>
-  constexpr void operator()(Block& b) const {
-    const index i = b.block() * block_threads + b.thread();
-    if (i < count) put(i, states[i]);
-  }
-};
+auto lowered_to(const M& m, Out* to, index stride = 1) {
+  return thrust::make_tabulate_output_iterator(put_answer<M, Out>{m, to, stride});
+}
 
 template <class M>
 constexpr void require_commutative() {
@@ -104,9 +92,9 @@ auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M&
     return reduced(side_by_side(xs), xs.size(), lift_projected<M, Projection>{m, p});
   }
 }
-template <class X, class Offset, class M, class Projection>
+template <class X, class Offset, class M, class Projection, class Out>
 auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const device_view<Offset>& offsets, const M& m,
-                  const Projection& p, state_of<M>* out) {
+                  const Projection& p, Out out) {
   require_commutative<M>();
   require_device_monoid<M>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(xs), lift_projected<M, Projection>{m, p});
@@ -116,24 +104,27 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
                                               stream);
   };
 }
-template <scan_kind Kind, class X, class Y, class M, class Projection>
-auto cub_scan(const unordered_device& fast, const device_view<X>& x, const device_view<Y>& y, const M& m,
-              const Projection& p) {
+template <scan_kind Kind, class X, class Out, class M, class Projection>
+auto cub_scan(const unordered_device& fast, const device_view<X>& x, const Out& out, const M& m, const Projection& p) {
   require_device_monoid<M>();
+  const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
+  return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
+    if constexpr (Kind == scan_kind::inclusive) {
+      return cub::DeviceScan::InclusiveScan(storage, bytes, lifted, out, m, n, stream);
+    } else {
+      return cub::DeviceScan::ExclusiveScan(storage, bytes, lifted, out, m, m.identity(), n, stream);
+    }
+  };
+}
+/// A place for every answer of a scan: y has x's shape, and may be exactly x.
+template <class X, class Y, class M>
+auto scanned_places(const device_view<X>& x, const device_view<Y>& y, const M& m) {
   if (x.extents() != y.extents() || x.rank() != 1) {
     throw_shape("CUB's scan takes a range of rank 1 and an output of its shape; got " + to_string(x.extents()) + " and " +
                 to_string(y.extents()));
   }
   x.require_apart_from(y, true);
-  const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
-  const auto lowered = thrust::make_transform_output_iterator(const_cast<Y*>(side_by_side(y)), lower_to<M, Y>{m});
-  return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
-    if constexpr (Kind == scan_kind::inclusive) {
-      return cub::DeviceScan::InclusiveScan(storage, bytes, lifted, lowered, m, n, stream);
-    } else {
-      return cub::DeviceScan::ExclusiveScan(storage, bytes, lifted, lowered, m, m.identity(), n, stream);
-    }
-  };
+  return lowered_to(m, y.data(), y.one_row().stride);
 }
 
 }  // namespace regroup::cuda
@@ -156,47 +147,76 @@ answer_of<M> reduce(const cuda::unordered_device& fast, const cuda::device_view<
   });
   return regroup::lower(m, state.value);
 }
-/// The bytes of workspace that `reduce_into` needs; and the same into one state on the device, in the stream's order.
-template <class X, class M>
-std::size_t reduce_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m) {
-  return fast.bytes_of(cuda::cub_reduce(fast, xs, m, std::identity{}, static_cast<state_of<M>*>(nullptr)));
-}
+/// The bytes of workspace that `reduce_into` needs with this projection, and the same into one place on the device, in the
+/// stream's order.
 template <class X, class M, class Projection = std::identity>
-void reduce_into(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
-                 const cuda::device_view<state_of<M>>& out, const M& m, const cuda::workspace& w,
-                 const Projection& projection = {}) {
+std::size_t reduce_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m,
+                             const Projection& projection = {}) {
+  return fast.bytes_of(cuda::cub_reduce(fast, xs, m, projection, cuda::lowered_to<M, answer_of<M>>(m, nullptr)));
+}
+template <class X, class Out, class M, class Projection = std::identity>
+void reduce_into(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const cuda::device_view<Out>& out,
+                 const M& m, const cuda::workspace& w, const Projection& projection = {}) {
   xs.require_places(out, 1);
-  fast.run(cuda::cub_reduce(fast, xs, m, projection, out.data()), w);
+  fast.run(cuda::cub_reduce(fast, xs, m, projection, cuda::lowered_to(m, out.data())), w);
 }
 
-/// reduce_segments by cub::DeviceSegmentedReduce (one block a segment). Waits.
+/// reduce_segments by cub::DeviceSegmentedReduce (one block a segment).
+template <class X, class Offset, class M, class Projection = std::identity>
+std::size_t reduce_segments_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
+                                      const cuda::device_view<Offset>& offsets, const M& m,
+                                      const Projection& projection = {}) {
+  return fast.bytes_of(
+      cuda::cub_segments(fast, xs, offsets, m, projection, cuda::lowered_to<M, answer_of<M>>(m, nullptr)));
+}
+template <class X, class Offset, class Out, class M, class Projection = std::identity>
+void reduce_segments_into(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
+                          const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
+                          const cuda::workspace& w, const Projection& projection = {}) {
+  const index stride = xs.require_places(out, cuda::segments_of(xs, offsets).size());
+  if (out.size() == 0) return;
+  fast.run(cuda::cub_segments(fast, xs, offsets, m, projection, cuda::lowered_to(m, out.data(), stride)), w);
+}
+/// The same in a workspace of its own. Waits.
 template <class X, class Offset, class Out, class M, class Projection = std::identity>
 void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
                      const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
                      const Projection& projection = {}) {
-  const cuda::device_buffer memory(static_cast<std::size_t>(out.size()) * sizeof(state_of<M>), fast.on().stream());
-  auto* const states = static_cast<state_of<M>*>(memory.data());
-  const auto put = cuda::output(xs, out, cuda::segments_of(xs, offsets).size(), m);
-  if (out.size() == 0) return;
-  const auto call = cuda::cub_segments(fast, xs, offsets, m, projection, states);
-  cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) {
-    fast.run(call, w);
-    fast.on().launch(cuda::lower_each<M, Out>{states, out.size(), put},
-                     (out.size() + cuda::block_threads - 1) / cuda::block_threads);
+  const std::size_t bytes = reduce_segments_workspace(fast, xs, offsets, m, projection);
+  cuda::with_workspace(fast.on(), bytes, [&](const cuda::workspace& w) {
+    reduce_segments_into(fast, xs, offsets, out, m, w, projection);
   });
 }
 
-/// The scans by cub::DeviceScan: one read and one write of memory; any monoid. They wait.
+/// The bytes of workspace that either scan of x needs; and the scans by cub::DeviceScan, in the stream's order: one read and
+/// one write of memory, any monoid.
+template <class X, class M, class Projection = std::identity>
+std::size_t scan_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const M& m,
+                           const Projection& projection = {}) {
+  const auto places = cuda::lowered_to<M, answer_of<M>>(m, nullptr);
+  return fast.bytes_of(cuda::cub_scan<scan_kind::inclusive>(fast, x, places, m, projection));
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan_into(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                         const M& m, const cuda::workspace& w, const Projection& projection = {}) {
+  fast.run(cuda::cub_scan<scan_kind::inclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection), w);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan_into(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                         const M& m, const cuda::workspace& w, const Projection& projection = {}) {
+  fast.run(cuda::cub_scan<scan_kind::exclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection), w);
+}
+/// The same in a workspace of their own. They wait.
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                     const M& m, const Projection& projection = {}) {
-  const auto call = cuda::cub_scan<scan_kind::inclusive>(fast, x, y, m, projection);
+  const auto call = cuda::cub_scan<scan_kind::inclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) { fast.run(call, w); });
 }
 template <class X, class Y, class M, class Projection = std::identity>
 void exclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                     const M& m, const Projection& projection = {}) {
-  const auto call = cuda::cub_scan<scan_kind::exclusive>(fast, x, y, m, projection);
+  const auto call = cuda::cub_scan<scan_kind::exclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) { fast.run(call, w); });
 }
 

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax and logsumexp on a device of rows that are not of float have the bits of `seq`: 16 bits, computed in float, and
+// double.
+#include "rows.cuh"
+
+int main() {
+  return gpu::main_of([] {
+    const regroup::cuda::device on;
+    gpu::softmax_rows<regroup::bfloat16>(on, order::kind::special);
+    gpu::softmax_rows<regroup::float16>(on, order::kind::special, 0.75);
+    gpu::softmax_rows<double>(on, order::kind::special);
+  });
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that are not the library's, on cuda::device: the longest run, which is exact and does not commute, and min-plus
+// matrices, which neither commute nor are exact, have the bits of seq. (The README's, with its std::exp, is in cub.cu.)
+#include <array>
+
+#include "../../examples/operators.hpp"
+#include "folds.cuh"
+
+namespace {
+
+/// Runs of up to 1000.
+struct bit {
+  bool set;
+  constexpr explicit bit(float x = 0) : set(!(x > 7.99f)) {}
+};
+struct longest_run : examples::longest_run {
+  constexpr state lift(bit b) const { return examples::longest_run::lift(b.set); }
+};
+
+struct step : examples::min_plus::state {
+  constexpr explicit step(float x = 0) : state{x > 0 ? x : 0.0, 1, 2, x < -1 ? -double(x) : 0.5} {}
+};
+struct cheapest : examples::min_plus {
+  constexpr state lift(const step& s) const { return s; }
+  constexpr std::array<double, 4> lower(state s) const { return {s.aa, s.ab, s.ba, s.bb}; }
+};
+
+}  // namespace
+
+int main() {
+  return gpu::main_of([] {
+    const regroup::cuda::device on;
+    gpu::folds<bit>(on, longest_run{});
+    gpu::folds<step>(on, cheapest{});
+  });
+}
