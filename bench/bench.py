@@ -174,11 +174,12 @@ def measured(options):
             result["limits"] = machine.limits(threads_list, directory, seconds, options.quick)
         for name, by_threads in result["limits"].items():
             print(f"  limit {name}: " + ", ".join(f"{f:.4g} ({t}T)" for t, f in by_threads.items()))
-        numbers = list(dict.fromkeys(threads_list + ([1, 2] if with_bits else [])))
+        threads_of = lambda work: [1] if work.verb == "math" else threads_list
+        numbers = {t for work in chosen for t in threads_of(work)} | ({1, 2} if with_bits else set())
         sessions = {threads: Session(threads, wanted, directory) for threads in numbers}
         try:
             for work in chosen:
-                for threads in threads_list:
+                for threads in threads_of(work):
                     r = sessions[threads].measure(work, rounds, seconds)
                     result["records"].append(r)
                     if options.json:  # an hour's work does not hang on its last minute

@@ -62,7 +62,10 @@ def versions():
     absences = BUILD.parent / "bench" / "absent.json"
     if absences.exists():
         found |= {name: f"cannot be had: {why}" for name, why in json.loads(absences.read_text()).items()}
-    for package in ("libtbb-dev", "libthrust-dev", "libeigen3-dev", "libopenblas-dev", "libdnnl-dev", "libxnnpack-dev"):
+    for package in (
+        *("libtbb-dev", "libthrust-dev", "libeigen3-dev", "libopenblas-dev", "libdnnl-dev", "libxnnpack-dev"),
+        *("libsleef-dev", "libxsimd-dev", "libhwy-dev", "libc6"),
+    ):
         if shutil.which("dpkg-query"):
             shown = subprocess.run(
                 ["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False

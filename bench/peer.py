@@ -37,5 +37,8 @@ class Peer:
             raise Cannot(f"has no {work.verb}/{work.what}")
         return method(work)
 
+    def math(self, work):
+        raise Cannot("not asked: to call it from Python costs as much as so small an array")
+
     def note(self, work):
         return None

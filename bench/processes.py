@@ -14,6 +14,7 @@ import works
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parent / "build" / "release"
 PROGRAMS = {
+    "math": ("math", "math_native"),
     "reduce": ("reduce", "reduce_native"),
     "scan": ("scan",),
     "reduce_segments": ("scan",),

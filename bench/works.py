@@ -87,6 +87,7 @@ logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 cross_entropy/rows/b
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
+math/exp/fp32/16K math/log/fp32/16K math/exp/fp64/16K
 threads/plus/fp32/1K threads/plus/fp32/8K threads/plus/fp32/64K threads/plus/fp32/256K threads/plus/fp32/1M
 threads/log_sum_exp/fp32/1K threads/log_sum_exp/fp32/8K threads/log_sum_exp/fp32/64K threads/log_sum_exp/fp32/1M
 """)
@@ -155,6 +156,8 @@ def amount(work):
         return 2 * kv * n * d * work.itemsize, "GB/s"
     rows, columns = work.rows
     n = rows * columns
+    if work.verb == "math":
+        return n, "Gelements/s"
     element = {"affine": 8, "min_plus": 32, "longest_run": 1}.get(work.what, work.itemsize)
     writes = work.verb in ("softmax", "log_softmax", "cross_entropy", "scan")
     return n * element * (2 if writes else 1), "GB/s"

@@ -149,6 +149,18 @@ class References(unittest.TestCase):
         columns = references.reference(Work.named("softmax/strided/fp32/2x2"), {"x": x.T.copy()})
         np.testing.assert_allclose(columns.reshape(2, 2).T.reshape(-1), [0.25, 0.75, 0.5, 0.5], rtol=1e-6)
 
+    def test_math_is_right_beyond_fp64(self):
+        work = Work.named("math/exp/fp64/1K")
+        given = references.inputs(work)
+        expected = references.reference(work, given)
+        self.assertLess(references.error(work, np.exp(given["x"]), expected), 4e-16)
+        self.assertGreater(references.error(work, np.exp(given["x"]), expected), 1e-17)  # not NumPy's own rounding
+        log = Work.named("math/log/fp32/1K")
+        given = references.inputs(log)
+        self.assertEqual(given["x"].dtype, np.float32)
+        self.assertLess(references.error(log, np.log(given["x"].astype(float)), references.reference(log, given)), 1e-14)
+        self.assertEqual((works.amount(work), works.limit(work, 1, {})), ((1024, "Gelements/s"), (None, None)))
+
     def test_attention(self):
         work = Work.named("attention/causal/fp32/h2_kv1_n3_d2")
         given = references.inputs(work)
