@@ -165,8 +165,9 @@ def measured(options):
     rounds, seconds = options.rounds or (1 if options.quick else 3), options.seconds or (0.02 if options.quick else 0.2)
     wanted = [name for name in peers.ALL if not options.peers or re.search(options.peers, name)]
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    result = {"machine": machine.description(), "versions": machine.versions(), "limits": {}, "records": [], "bits": []}
-    print(f"{result['machine']['processor']}, {result['machine']['cores']} cores; {result['machine']['compiler']}")
+    found = machine.description() | {"target": machine.target()}
+    result = {"machine": found, "versions": machine.versions(), "limits": {}, "records": [], "bits": []}
+    print(f"{found['processor']}, {found['cores']} cores, target {found['target']}; {found['compiler']}")
     for name, version in result["versions"].items():
         print(f"  {name}: {version}")
     with tempfile.TemporaryDirectory(prefix="regroup_bench_", dir=shared) as directory:

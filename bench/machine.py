@@ -49,6 +49,14 @@ def description():
     }
 
 
+def target():
+    """The instruction set that our code chooses, here and now: REGROUP_TARGET's where it is set."""
+    done = subprocess.run([BUILD / "bin" / "bench_limits", "target"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise works.NoSuchWork(done.stderr.strip() or f"bench_limits ended with {done.returncode}")
+    return done.stdout.strip()
+
+
 def versions():
     """Peer -> version, of Python's; the reason where one is not there."""
     from importlib import metadata

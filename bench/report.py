@@ -118,7 +118,8 @@ def heading(result):
     """What a table is of."""
     machine = result["machine"]
     cores = f"{machine['cores']} cores, " if "cores" in machine else ""
-    yield f"{machine['processor']}, {cores}{machine['date']}, commit {machine.get('commit')}."
+    target = f"target {machine['target']}, " if "target" in machine else ""
+    yield f"{machine['processor']}, {cores}{target}{machine['date']}, commit {machine.get('commit')}."
     if result["limits"]:
         shown = lambda by_threads: " / ".join(f"{f:.4g}" for f in by_threads.values())
         yield "Limits, by threads: " + "; ".join(f"{name} {shown(f)}" for name, f in result["limits"].items()) + "."

@@ -233,7 +233,7 @@ class Records(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = lambda name: str(pathlib.Path(folder) / name)
             result = {
-                "machine": {"processor": "P", "date": "D"},
+                "machine": {"processor": "P", "target": "x86-64-v3", "date": "D"},
                 "versions": {},
                 "limits": {},
                 "records": [record()],
@@ -257,7 +257,9 @@ class Records(unittest.TestCase):
             )
             self.assertEqual(json.loads(pathlib.Path(file("out.json")).read_text()), result)
             xml.etree.ElementTree.parse(file("out.svg"))
-            self.assertIn("2.00x fast", pathlib.Path(file("out.md")).read_text())
+            table = pathlib.Path(file("out.md")).read_text()
+            self.assertIn("2.00x fast", table)
+            self.assertIn("P, target x86-64-v3, D", table)
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(bench.main(["--from", file("in.json"), "nothing"]), 2)
 
