@@ -142,7 +142,7 @@ def arguments(given=None):
     parser.add_argument("--plot", metavar="FILE", help="draw them there, as SVG")
     parser.add_argument("--markdown", metavar="FILE", help="write them there as a table")
     parser.add_argument(
-        "--from", dest="source", metavar="FILE", help="measure nothing: take the records of that JSON file"
+        "--from", dest="source", metavar="FILE", help="measure nothing: take the records of that JSON file, ranked anew"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: to see that it works")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads, as in 1,2")
@@ -200,6 +200,7 @@ def main(given=None):
     try:
         if options.source:
             result = json.loads(pathlib.Path(options.source).read_text())
+            result["records"] = [report.ranked(r) for r in result["records"]]
             if options.filter:
                 result["records"] = [r for r in result["records"] if re.search(options.filter, r["work"])]
                 if not result["records"]:
@@ -214,7 +215,9 @@ def main(given=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        lines = [*report.heading(result), *report.markdown(result["records"]), "", *bits.markdown(result["bits"])]
+        records = result["records"]
+        tables = report.markdown(records), report.two_by_two(records), bits.markdown(result["bits"])
+        lines = [*report.heading(result), *(line for table in tables for line in (*table, ""))]
         pathlib.Path(options.markdown).write_text("\n".join(lines).rstrip() + "\n")
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"

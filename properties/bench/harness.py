@@ -221,7 +221,44 @@ class Records(unittest.TestCase):
         for said in ("NOISY", "missing", "no bf16 here", "wrong by 30%", "BUSY", "2.00x", "allocates"):
             self.assertIn(said, text)
         table = list(report.markdown([record()]))
-        self.assertEqual({line.count("|") for line in table}, {8})
+        self.assertEqual({line.count("|") for line in table}, {9})
+        self.assertIn("| 1.0e-07 | 1.0e-06 fast |", table[-1])
+        self.assertIn("| **1.0e-08** slow |", list(report.markdown([record(errors={"ours": 1e-7, "slow": 1e-8})]))[-1])
+
+    def test_wrong_is_worse_than_we_are(self):
+        r = record(errors={"ours": 0.31, "slow": 0.32, "fast": 0.4, "wrong": 9.0})
+        self.assertEqual((r["best_peer"], set(r["notes"])), ("slow", {"fast", "wrong", "slow"}))
+        self.assertEqual(record(errors={"ours": 1e-7, "slow": 0.04, "fast": 0.06})["best_peer"], "wrong")
+
+    def test_ranked_anew(self):
+        r, stale = record(), record(errors={})
+        self.assertEqual(report.ranked(r), r)
+        self.assertEqual(report.ranked(stale | {"peer_errors": r["peer_errors"], "error": r["error"]}), r)
+        self.assertEqual(report.ranked(r | {"peer_errors": {}, "notes": r["notes"] | {"fast": "wrong by inf%, not ranked"}}),
+                         stale | {"error": r["error"]})
+
+    def test_two_operators_in_two_loops(self):
+        samples = {
+            "ours": [50.0],
+            "our loop, textbook operator": [8.0],
+            "std, our operator": [9.0],
+            "TBB, textbook operator": [2.0],
+            "std, textbook operator": [3.0],
+            "TBB, textbook operator, -Ofast -march=native": [7.0],
+            "ours, -march=native": [40.0],
+            "Eigen, two calls, -march=native": [20.0],
+            "PyTorch": [30.0],
+        }
+        table = list(report.two_by_two([record(work="reduce/log_sum_exp/fp32/64M", samples=samples), record()]))
+        self.assertEqual(
+            [row.split(" | ")[2:] for row in table[2:]],
+            [
+                ["-O3", "3 std", "9 std", "8", "50", " |"],
+                ["-Ofast -march=native", "7 TBB", "", "", "", " |"],
+                ["-march=native", "", "", "", "40", "20 Eigen |"],
+            ],
+        )
+        self.assertEqual(list(report.two_by_two([record()])), [])
 
     def test_the_picture(self):
         svg = xml.etree.ElementTree.fromstring("\n".join(report.plot([record(), record(limits=[])], "a < b")))
