@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parent / "build" / "release"
 PROGRAMS = {
     "math": ("math", "math_native"),
-    "reduce": ("reduce", "reduce_native"),
+    "reduce": ("reduce", "reduce_native", "reduce_fast"),
     "scan": ("scan",),
     "reduce_segments": ("scan",),
     "attention": ("attention",),
@@ -27,6 +27,9 @@ PROGRAMS = {
     "cross_entropy": ("rows",),
     "limit": ("limits",),
 }
+
+
+FLAGS = {"native": ", -march=native", "fast": ", -Ofast -march=native"}  # of a program's name, in those of its contenders
 
 
 class Busy:
@@ -126,10 +129,11 @@ def run_program(program, work, threads, directory, seconds, keep):
         raise works.NoSuchWork(said[-1].removeprefix(f"{binary}: "))
     if done.returncode != 0:
         raise RuntimeError(f"bench_{program} ended with {done.returncode}")
-    suffix = ", -march=native" if program.endswith("_native") else ""
-    if suffix:  # the same loops by hand, once more
+    suffix = FLAGS.get(program.rpartition("_")[2], "")
+    if suffix:
         for path in pathlib.Path(directory).glob("result of *"):
             if not path.name.endswith((suffix, ".npy")):
                 path.rename(f"{path}{suffix}")
     found = {b["name"].removesuffix("/real_time"): b["real_time"] / 1e9 for b in json.loads(done.stdout)["benchmarks"]}
-    return {who + suffix: t for who, t in found.items() if not (suffix and who.startswith(("by hand", "limit ")))}
+    again = ("by hand", "limit ") if suffix else ()  # the same, once more
+    return {who + suffix: t for who, t in found.items() if not who.startswith(again)}
