@@ -106,7 +106,8 @@ class Session:
                     samples.setdefault(who, []).append(size / t / 1e9)
         busy.look()
         if work.what == "causal":
-            notes |= self.whole_squares(work, ready, seconds)
+            for who, note in self.whole_squares(work, ready, seconds).items():
+                notes[who] = "; ".join(filter(None, [notes.get(who), note]))
         for worker in ready:
             worker.ask(forget=True)
         for path in pathlib.Path(self.directory).iterdir():
