@@ -64,6 +64,29 @@ class Names(unittest.TestCase):
         self.assertEqual(Work.named("decode/full/fp16/h32_kv8_n32768_d128").attention, (32, 8, 1, 32768, 128))
         self.assertEqual(Work.named("decode/full/fp16/h32_kv8_n32K_d128_q5").attention, (32, 8, 5, 32768, 128))
         self.assertEqual(Work.named("attention/causal/fp32/h8_n2000_d80").attention, (8, 8, 2000, 2000, 80))
+        self.assertEqual([Work.named(f"decode/paged/bf16/h8_n64{p}").page for p in ("", "_p32")], [16, 32])
+
+    def test_what_there_is_a_figure_to_reach_for_is_in_the_list(self):
+        names = {w.name for w in works.ALL}
+        for pattern, least in (
+            ("reduce/log_sum_exp/fp32/(64M|512M)", 2),
+            ("reduce/log_sum_exp/(bf16|fp16)/64M", 2),
+            ("reduce/log_sum_exp_scalar/fp32/64M", 1),
+            ("softmax/rows/fp32/(4096x1024|512x32000|1x64M)", 3),
+            ("softmax/rows/(bf16|fp16)/(4096x1024|512x32000)", 4),
+            ("softmax/(strided|in_place)/.*", 2),
+            ("(log_softmax|logsumexp)/rows/(fp32|bf16)/.*", 4),
+            ("cross_entropy/rows/(fp32|bf16|fp16)/512x32000", 3),
+            ("scan/(plus|affine|log_sum_exp)/fp32/.*M", 3),
+            ("reduce_segments/.*", 1),
+            ("attention/(full|causal)/(fp32|bf16|fp16)/h8_n4096_d64", 6),
+            ("attention/(full|causal)/(fp32|bf16)/h8_n4096_d128", 4),
+            ("decode/full/(fp32|bf16|fp16)/h32(_kv8)?_n32768_d128", 6),
+            ("decode/full/bf16/h32_kv8_n32768_d128_q(5|16)", 2),
+            ("decode/paged/bf16/h32_kv8_n32768_d128", 1),
+            ("math/(exp|log)/fp32/16K", 2),
+        ):
+            self.assertGreaterEqual(len([name for name in names if re.fullmatch(pattern, name)]), least, pattern)
 
     def test_a_name_in_no_list_is_a_work_of_its_own(self):
         self.assertEqual(works.chosen("softmax/rows/fp32/7x13"), [Work("softmax", "rows", "fp32", "7x13")])
