@@ -18,6 +18,7 @@ import numpy as np
 
 import bits
 import machine
+import memory
 import peers
 import references
 import report
@@ -59,7 +60,7 @@ class Session:
     def gather(self, work, given):
         """{who: result} of everybody who can do a work; nothing is timed."""
         self.put(given)
-        run_program(PROGRAMS[work.verb][0], work, self.threads, self.directory, 0.001, keep=True)
+        run_program(PROGRAMS[work.verb][0], work, self.threads, self.directory, 0.001, "--keep")
         for worker in self.workers:
             if not worker.cannot:
                 worker.ask(prepare=work.name, keep=True)
@@ -86,7 +87,8 @@ class Session:
             seconds_of = {}
             for program in PROGRAMS[work.verb]:
                 try:
-                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, keep=turn == 0)
+                    mode = "--keep" if turn == 0 else None
+                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, mode)
                 except RuntimeError as e:
                     absent[program] = str(e)
                 if turn == 0:
@@ -155,9 +157,9 @@ def arguments(given=None):
 
 
 def measured(options):
-    chosen = [] if options.filter == "bits" else works.chosen(options.filter, options.quick)
-    with_bits = options.filter in (None, "bits")
-    if not chosen and not with_bits:
+    chosen = [] if options.filter in ("bits", "memory") else works.chosen(options.filter, options.quick)
+    with_bits, with_memory = options.filter in (None, "bits"), options.filter in (None, "memory")
+    if not (chosen or with_bits or with_memory):
         raise works.NoSuchWork(f"no work's name matches `{options.filter}`; ./dev bench --list names them all")
     if options.list:
         print("\n".join(w.name for w in chosen))
@@ -190,6 +192,9 @@ def measured(options):
             if with_bits:
                 result["bits"] = bits.table(sessions[1], sessions[2], options.quick)
                 print("\n".join(bits.lines_of(result["bits"])))
+            if with_memory:
+                result["memory"] = memory.table(threads_list, directory, options.quick, wanted)
+                print("\n".join(memory.lines_of(result["memory"])))
         finally:
             for session in sessions.values():
                 session.end()
@@ -216,10 +221,10 @@ def main(given=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        records = result["records"]
-        tables = report.markdown(records), report.two_by_two(records), bits.markdown(result["bits"])
-        lines = [*report.heading(result), *(line for table in tables for line in (*table, ""))]
-        pathlib.Path(options.markdown).write_text("\n".join(lines).rstrip() + "\n")
+        records, found = result["records"], result.get("memory", [])  # older files have no memory
+        tables = report.markdown(records), report.two_by_two(records), bits.markdown(result["bits"]), memory.markdown(found)
+        texts = ("\n".join(lines) for lines in (report.heading(result), *tables))
+        pathlib.Path(options.markdown).write_text("\n".join(text + "\n" for text in texts if text))
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
         pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")

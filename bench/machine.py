@@ -88,7 +88,7 @@ def limits(threads_list, directory, seconds, quick):
     np.zeros(works.count(work.shape), np.float32).tofile(pathlib.Path(directory) / "x")
     found = {}
     for threads in threads_list:
-        for who, t in run_program("limits", work, threads, directory, seconds, keep=False).items():
+        for who, t in run_program("limits", work, threads, directory, seconds).items():
             name = who.removeprefix("limit ")
             size = works.count(work.shape) * 4 * (2 if name.startswith("copy") else 1)
             moved = name.startswith(("read", "copy"))

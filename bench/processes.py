@@ -110,13 +110,14 @@ class Worker:
         self.process.communicate()
 
 
-def run_program(program, work, threads, directory, seconds, keep):
-    """Everybody in one C++ program: {who: seconds a call}, and with `keep` their results beside the inputs. Raises
+def run_program(program, work, threads, directory, seconds, mode=None):
+    """Everybody in one C++ program: {who: seconds a call}, with mode `--keep` their results beside the inputs, with
+    `--memory` {who: bytes} by which resident memory peaks in the first call. Raises
     NoSuchWork with the program's own sentence, RuntimeError where it crashed."""
     binary = BUILD / "bin" / f"bench_{program}"
     done = subprocess.run(
         [binary, work.name, str(threads), directory]
-        + ["--keep"] * keep
+        + ([mode] if mode else [])
         + [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true", "--benchmark_format=json"],
         capture_output=True,
         text=True,
@@ -129,6 +130,8 @@ def run_program(program, work, threads, directory, seconds, keep):
         raise works.NoSuchWork(said[-1].removeprefix(f"{binary}: "))
     if done.returncode != 0:
         raise RuntimeError(f"bench_{program} ended with {done.returncode}")
+    if mode == "--memory":
+        return {who: int(size) for size, who in (line.split("\t") for line in done.stdout.splitlines())}
     suffix = FLAGS.get(program.rpartition("_")[2], "")
     if suffix:
         for path in pathlib.Path(directory).glob("result of *"):

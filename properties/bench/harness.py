@@ -298,6 +298,7 @@ class Records(unittest.TestCase):
                 "limits": {},
                 "records": [record()],
                 "bits": [],
+                "memory": [{"work": "attention/full/fp32/h1_n64_d64", "threads": 2, "who": "ours", "bytes": 3 << 19}],
             }
             pathlib.Path(file("in.json")).write_text(json.dumps(result))
             self.assertEqual(
@@ -320,6 +321,8 @@ class Records(unittest.TestCase):
             table = pathlib.Path(file("out.md")).read_text()
             self.assertIn("2.00x fast", table)
             self.assertIn("P, target x86-64-v3, D", table)
+            self.assertIn("\n\n| work | threads |", table)
+            self.assertIn("| 2 | ours | 1.5 MiB |\n", table)
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(bench.main(["--from", file("in.json"), "nothing"]), 2)
 
@@ -364,6 +367,13 @@ class Peers(unittest.TestCase):
         for name, peer in peers.ALL.items():
             self.assertEqual(peer.name, name)
             self.assertTrue(peer.package)
+
+
+class Memory(unittest.TestCase):
+    def test_a_peak_that_is_gone_again_is_seen(self):
+        held = np.ones(1 << 20)
+        self.assertLess(peers.peak_of(lambda: held.sum()), 2 << 20)
+        self.assertAlmostEqual(peers.peak_of(lambda: np.ones(4 << 20).sum()) / 2**25, 1, delta=0.1)
 
 
 class Gpu(unittest.TestCase):
