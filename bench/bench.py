@@ -223,8 +223,8 @@ def main(given=None):
     if options.markdown:
         records, found = result["records"], result.get("memory", [])  # older files have no memory
         tables = report.markdown(records), report.two_by_two(records), bits.markdown(result["bits"]), memory.markdown(found)
-        texts = ("\n".join(lines) for lines in (report.heading(result), *tables))
-        pathlib.Path(options.markdown).write_text("\n".join(text + "\n" for text in texts if text))
+        texts = ("\n".join(lines).strip() for lines in (report.heading(result), *tables))
+        pathlib.Path(options.markdown).write_text("\n\n".join(filter(None, texts)) + "\n")
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
         pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")

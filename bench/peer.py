@@ -36,7 +36,7 @@ class Peer:
         verb = {"decode": "attention"}.get(work.verb, work.verb)
         method = getattr(self, verb, None)
         lacks = {"longest_run", "min_plus", "affine", "fanout", "log_sum_exp_scalar", "window", "paged"} - set(self.rare)
-        if method is None or work.what in lacks:
+        if not callable(method) or work.what in lacks:
             raise Cannot(f"has no {work.verb}/{work.what}")
         return method(work)
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers that PyPI has, each in its own process: `python peers.py PEER THREADS DIRECTORY` answers commands, lines of
-JSON: {"prepare": WORK, "keep": true}, {"time": SECONDS}, {"memory": WORK}, {"forget": true}. The other end is Worker in processes.py."""
+JSON: {"prepare": WORK, "keep": true}, {"time": SECONDS}, {"memory": WORK}, {"forget": true}. The other end is Worker in
+processes.py."""
 
 import json
 import os

@@ -112,8 +112,8 @@ class Worker:
 
 def run_program(program, work, threads, directory, seconds, mode=None):
     """Everybody in one C++ program: {who: seconds a call}, with mode `--keep` their results beside the inputs, with
-    `--memory` {who: bytes} by which resident memory peaks in the first call. Raises
-    NoSuchWork with the program's own sentence, RuntimeError where it crashed."""
+    `--memory` {who: bytes} by which resident memory peaks in the first call. Raises NoSuchWork with the program's own
+    sentence, RuntimeError where it crashed."""
     binary = BUILD / "bin" / f"bench_{program}"
     done = subprocess.run(
         [binary, work.name, str(threads), directory]
