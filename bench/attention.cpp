@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention/full|causal/TYPE/h8_n4096_d64 and decode/full/TYPE/h32_kv8_n32768_d128 (q5: five queries; kv: key heads)
-// beside tiles on OpenBLAS's products, for fp32; attention/window/TYPE/h8_q64_n32768_d64_w1024, where a query sees 1024 keys
+// beside tiles on OpenBLAS's products, for fp32; decode/paged/..., where the keys lie in pages of 16 (p32: 32) all over a
+// pool, beside the same keys in a row; attention/window/TYPE/h8_q64_n32768_d64_w1024, where a query sees 1024 keys
 // of 32768, beside the same without the others. Limits: the multipliers' peaks from registers, 2^30 operations; for
 // decode, reading the keys and the values once. Nobody is asked for the logsumexp. `ours` may round weights of
 // bfloat16 to 16 bits; what peers round is seen in their errors only.
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
 
 #include "limits.hpp"
 #include "regroup/algorithms/attention.hpp"
@@ -109,6 +113,38 @@ void add_openblas(program& p, const problem& s, const array<float>& q, const arr
 }
 #endif
 
+/// Keys (1, heads, n, d), then values, in pages of a pool (pages, heads, page, d), in no order.
+template <class T>
+struct paged_copy {
+  index page, pages;
+  std::vector<int> table;
+  array<T> k, v;
+
+  paged_copy(const problem& s, index page_size, const array<T>& keys, const array<T>& values)
+      : page(page_size), pages((s.keys + page - 1) / page), table(static_cast<std::size_t>(pages)) {
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), std::mt19937(1));
+    k = scattered(s, keys), v = scattered(s, values);
+  }
+  [[nodiscard]] auto source(const problem& s) const {
+    const regroup::shape layout = {pages, s.key_heads, page, s.d};
+    return regroup::paged(regroup::view<const T>(k.data(), layout), regroup::view<const T>(v.data(), layout),
+                          regroup::view(table.data(), {1, pages}), std::vector{s.keys});
+  }
+
+ private:
+  array<T> scattered(const problem& s, const array<T>& x) const {
+    array<T> pool(static_cast<std::size_t>(pages * s.key_heads * page * s.d));
+    for (index h = 0; h < s.key_heads; ++h) {
+      for (index j = 0; j < s.keys; ++j) {
+        const index at = (table[static_cast<std::size_t>(j / page)] * s.key_heads + h) * page + j % page;
+        std::copy_n(x.data() + (h * s.keys + j) * s.d, s.d, pool.data() + at * s.d);
+      }
+    }
+    return pool;
+  }
+};
+
 template <class T>
 void contend(program& p) {
   const bool decoding = p.work.verb == "decode";
@@ -122,10 +158,13 @@ void contend(program& p) {
                   p.work.what == "window" ? p.work.extent("w", 1024) : 0};
   const auto q = p.input<T>("q"), k = p.input<T>("k"), v = p.input<T>("v");
   const array<T> out(static_cast<std::size_t>(q.size()));
-  const regroup::view<const T> query(q.data(), {s.heads, s.queries, s.d});
-  const auto source = regroup::dense(regroup::view<const T>(k.data(), {s.key_heads, s.keys, s.d}),
-                                     regroup::view<const T>(v.data(), {s.key_heads, s.keys, s.d}));
-  const regroup::view<T> to(out.data(), {s.heads, s.queries, s.d});
+  const regroup::view<const T> query(q.data(), {1, s.heads, s.queries, s.d});
+  const auto dense = regroup::dense(regroup::view<const T>(k.data(), {1, s.key_heads, s.keys, s.d}),
+                                    regroup::view<const T>(v.data(), {1, s.key_heads, s.keys, s.d}));
+  std::shared_ptr<const paged_copy<T>> pool;
+  if (p.work.what == "paged") pool = std::make_shared<paged_copy<T>>(s, p.work.extent("p", 16), k, v);
+  const auto source = pool ? pool->source(s) : dense;
+  const regroup::view<T> to(out.data(), {1, s.heads, s.queries, s.d});
   regroup::attention_mask mask;
   if (s.causal) mask = regroup::causal{};
   if (s.window > 0) mask = regroup::window{s.window - 1, 0};
@@ -133,7 +172,7 @@ void contend(program& p) {
     const auto add = [&](const std::string& who, const auto& keys_and_values, index parts, bool narrow) {
       p.add(
           who,
-          [=, keep = std::tuple(q, k, v)] {
+          [=, keep = std::tuple(q, k, v, pool)] {
             regroup::attention(ex, query, keys_and_values, to,
                                {.mask = mask, .split = parts, .narrow_weights = narrow});
           },
@@ -142,18 +181,19 @@ void contend(program& p) {
     add("ours", source, 1, true);
     if constexpr (std::same_as<T, regroup::bfloat16>) add("ours, weights in full", source, 1, false);
     if (decoding) add("ours, keys split in 2", source, 2, true);
+    if (pool) add("ours, keys in a row", dense, 1, true);
     if (s.window > 0) {
       const index seen = std::min(s.window + s.queries - 1, s.keys);
       const auto last = [&](const array<T>& x) {
-        return regroup::view<const T>(x.data() + (s.keys - seen) * s.d, {s.key_heads, seen, s.d},
-                                      {s.keys * s.d, s.d, 1});
+        return regroup::view<const T>(x.data() + (s.keys - seen) * s.d, {1, s.key_heads, seen, s.d},
+                                      {0, s.keys * s.d, s.d, 1});
       };
       add("ours, without the keys that no query sees", regroup::dense(last(k), last(v)), 1, true);
     }
   });
 #ifdef REGROUP_HAS_OPENBLAS
   if constexpr (std::same_as<T, float>) {
-    if (s.window == 0) add_openblas(p, s, q, k, v);
+    if (s.window == 0 && !pool) add_openblas(p, s, q, k, v);
   }
 #endif
   if (decoding) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What every benchmark program does: it is given one work by its name (`verb/what/type/shape`), a number of threads and
 // a directory with the inputs as raw arrays, and times everybody who can do that work, ourselves and the machine's
-// limit among them, with Google Benchmark, interleaved. With `--keep` each leaves its result beside the inputs.
+// limit among them, with Google Benchmark, interleaved. With `--keep` each leaves its result beside the inputs; with
+// `--memory` each is called once, and prints the bytes by which that call's resident memory peaked, a tab and its name.
 // Called by bench.py, which knows the works, makes the inputs and joins what the programs of all peers say.
 #pragma once
 
@@ -109,16 +110,33 @@ void in_pieces(int threads, index n, const F& f) {
   }
 }
 
+/// Bytes by which resident memory peaks above what it is now.
+template <class Body>
+long peak_of(Body& body) {
+  const auto kib = [](std::string_view key) {
+    std::ifstream status("/proc/self/status");
+    for (std::string line; std::getline(status, line);) {
+      if (line.starts_with(key)) return std::stol(line.substr(key.size()));
+    }
+    return 0L;
+  };
+  std::ofstream("/proc/self/clear_refs") << 5;  // the peak begins here
+  const long before = kib("VmRSS:");
+  body();
+  return (kib("VmHWM:") - before) * 1024;
+}
+
 class program {
  public:
   bench::work work;
   int threads;
 
   program(int argc, char** argv)
-      : work(argc > 3 ? argv[1] : throw std::invalid_argument("give WORK THREADS DIRECTORY [--keep]")),
+      : work(argc > 3 ? argv[1] : throw std::invalid_argument("give WORK THREADS DIRECTORY [--keep|--memory]")),
         threads(std::stoi(argv[2])),
         directory_(argv[3]),
         keep_(argc > 4 && std::string_view(argv[4]) == "--keep"),
+        memory_(argc > 4 && std::string_view(argv[4]) == "--memory"),
         limit_(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(threads)) {
     omp_set_num_threads(threads);
     benchmark::Initialize(&argc, argv);
@@ -140,6 +158,13 @@ class program {
   /// body() is one call of `who`; result() is a contiguous range of what it computed.
   template <class Body, class Result>
   void add(const std::string& who, Body body, Result result) {
+    if (memory_) {
+      const auto to = result();  // each is the first to touch its output
+      const auto bytes = static_cast<std::size_t>(std::size(to)) * sizeof(*std::data(to));
+      madvise(const_cast<void*>(static_cast<const void*>(std::data(to))), bytes, MADV_DONTNEED);
+      std::printf("%ld\t%s\n", peak_of(body), who.c_str());
+      return;
+    }
     const auto run = [=, this, warm = false](benchmark::State& state) mutable {
       if (!warm) {
         body();
@@ -157,6 +182,10 @@ class program {
   template <class Body>
   void add_limit(const std::string& what, Body body) {
     add("limit " + what, std::move(body), [] { return std::span<const char>(); });
+  }
+
+  void run() const {
+    if (!memory_) benchmark::RunSpecifiedBenchmarks();
   }
 
   /// f(executor) with one thread's executor, or that of all threads.
@@ -179,7 +208,7 @@ class program {
   }
 
   std::filesystem::path directory_;
-  bool keep_;
+  bool keep_, memory_;
   tbb::global_control limit_;
 };
 
@@ -189,7 +218,7 @@ int main_of(int argc, char** argv, const Contend& contend) {
   try {
     program p(argc, argv);
     contend(p);
-    benchmark::RunSpecifiedBenchmarks();
+    p.run();
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s: %s\n", argv[0], e.what());

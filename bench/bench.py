@@ -18,6 +18,7 @@ import numpy as np
 
 import bits
 import machine
+import memory
 import peers
 import references
 import report
@@ -59,7 +60,7 @@ class Session:
     def gather(self, work, given):
         """{who: result} of everybody who can do a work; nothing is timed."""
         self.put(given)
-        run_program(PROGRAMS[work.verb][0], work, self.threads, self.directory, 0.001, keep=True)
+        run_program(PROGRAMS[work.verb][0], work, self.threads, self.directory, 0.001, "--keep")
         for worker in self.workers:
             if not worker.cannot:
                 worker.ask(prepare=work.name, keep=True)
@@ -86,7 +87,8 @@ class Session:
             seconds_of = {}
             for program in PROGRAMS[work.verb]:
                 try:
-                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, keep=turn == 0)
+                    mode = "--keep" if turn == 0 else None
+                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, mode)
                 except RuntimeError as e:
                     absent[program] = str(e)
                 if turn == 0:
@@ -106,7 +108,8 @@ class Session:
                     samples.setdefault(who, []).append(size / t / 1e9)
         busy.look()
         if work.what == "causal":
-            notes |= self.whole_squares(work, ready, seconds)
+            for who, note in self.whole_squares(work, ready, seconds).items():
+                notes[who] = "; ".join(filter(None, [notes.get(who), note]))
         for worker in ready:
             worker.ask(forget=True)
         for path in pathlib.Path(self.directory).iterdir():
@@ -142,7 +145,7 @@ def arguments(given=None):
     parser.add_argument("--plot", metavar="FILE", help="draw them there, as SVG")
     parser.add_argument("--markdown", metavar="FILE", help="write them there as a table")
     parser.add_argument(
-        "--from", dest="source", metavar="FILE", help="measure nothing: take the records of that JSON file"
+        "--from", dest="source", metavar="FILE", help="measure nothing: take the records of that JSON file, ranked anew"
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, one round: to see that it works")
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads, as in 1,2")
@@ -154,9 +157,9 @@ def arguments(given=None):
 
 
 def measured(options):
-    chosen = [] if options.filter == "bits" else works.chosen(options.filter, options.quick)
-    with_bits = options.filter in (None, "bits")
-    if not chosen and not with_bits:
+    chosen = [] if options.filter in ("bits", "memory") else works.chosen(options.filter, options.quick)
+    with_bits, with_memory = options.filter in (None, "bits"), options.filter in (None, "memory")
+    if not (chosen or with_bits or with_memory):
         raise works.NoSuchWork(f"no work's name matches `{options.filter}`; ./dev bench --list names them all")
     if options.list:
         print("\n".join(w.name for w in chosen))
@@ -165,8 +168,9 @@ def measured(options):
     rounds, seconds = options.rounds or (1 if options.quick else 3), options.seconds or (0.02 if options.quick else 0.2)
     wanted = [name for name in peers.ALL if not options.peers or re.search(options.peers, name)]
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    result = {"machine": machine.description(), "versions": machine.versions(), "limits": {}, "records": [], "bits": []}
-    print(f"{result['machine']['processor']}, {result['machine']['cores']} cores; {result['machine']['compiler']}")
+    found = machine.description() | {"target": machine.target()}
+    result = {"machine": found, "versions": machine.versions(), "limits": {}, "records": [], "bits": []}
+    print(f"{found['processor']}, {found['cores']} cores, target {found['target']}; {found['compiler']}")
     for name, version in result["versions"].items():
         print(f"  {name}: {version}")
     with tempfile.TemporaryDirectory(prefix="regroup_bench_", dir=shared) as directory:
@@ -174,11 +178,12 @@ def measured(options):
             result["limits"] = machine.limits(threads_list, directory, seconds, options.quick)
         for name, by_threads in result["limits"].items():
             print(f"  limit {name}: " + ", ".join(f"{f:.4g} ({t}T)" for t, f in by_threads.items()))
-        numbers = list(dict.fromkeys(threads_list + ([1, 2] if with_bits else [])))
+        threads_of = lambda work: [1] if work.verb == "math" else threads_list
+        numbers = {t for work in chosen for t in threads_of(work)} | ({1, 2} if with_bits else set())
         sessions = {threads: Session(threads, wanted, directory) for threads in numbers}
         try:
             for work in chosen:
-                for threads in threads_list:
+                for threads in threads_of(work):
                     r = sessions[threads].measure(work, rounds, seconds)
                     result["records"].append(r)
                     if options.json:  # an hour's work does not hang on its last minute
@@ -187,6 +192,9 @@ def measured(options):
             if with_bits:
                 result["bits"] = bits.table(sessions[1], sessions[2], options.quick)
                 print("\n".join(bits.lines_of(result["bits"])))
+            if with_memory:
+                result["memory"] = memory.table(threads_list, directory, options.quick, wanted)
+                print("\n".join(memory.lines_of(result["memory"])))
         finally:
             for session in sessions.values():
                 session.end()
@@ -198,6 +206,7 @@ def main(given=None):
     try:
         if options.source:
             result = json.loads(pathlib.Path(options.source).read_text())
+            result["records"] = [report.ranked(r) for r in result["records"]]
             if options.filter:
                 result["records"] = [r for r in result["records"] if re.search(options.filter, r["work"])]
                 if not result["records"]:
@@ -212,8 +221,10 @@ def main(given=None):
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
     if options.markdown:
-        lines = [*report.heading(result), *report.markdown(result["records"]), "", *bits.markdown(result["bits"])]
-        pathlib.Path(options.markdown).write_text("\n".join(lines).rstrip() + "\n")
+        records, found = result["records"], result.get("memory", [])  # older files have no memory
+        tables = report.markdown(records), report.two_by_two(records), bits.markdown(result["bits"]), memory.markdown(found)
+        texts = ("\n".join(lines).strip() for lines in (report.heading(result), *tables))
+        pathlib.Path(options.markdown).write_text("\n\n".join(filter(None, texts)) + "\n")
     if options.plot:
         title = f"regroup on {result['machine']['processor']}, {result['machine']['date']}"
         pathlib.Path(options.plot).write_text("\n".join(report.plot(result["records"], title)) + "\n")

@@ -49,6 +49,14 @@ def description():
     }
 
 
+def target():
+    """The instruction set that our code chooses, here and now: REGROUP_TARGET's where it is set."""
+    done = subprocess.run([BUILD / "bin" / "bench_limits", "target"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise works.NoSuchWork(done.stderr.strip() or f"bench_limits ended with {done.returncode}")
+    return done.stdout.strip()
+
+
 def versions():
     """Peer -> version, of Python's; the reason where one is not there."""
     from importlib import metadata
@@ -62,7 +70,10 @@ def versions():
     absences = BUILD.parent / "bench" / "absent.json"
     if absences.exists():
         found |= {name: f"cannot be had: {why}" for name, why in json.loads(absences.read_text()).items()}
-    for package in ("libtbb-dev", "libthrust-dev", "libeigen3-dev", "libopenblas-dev", "libdnnl-dev", "libxnnpack-dev"):
+    for package in (
+        *("libtbb-dev", "libthrust-dev", "libeigen3-dev", "libopenblas-dev", "libdnnl-dev", "libxnnpack-dev"),
+        *("libsleef-dev", "libxsimd-dev", "libhwy-dev", "libc6"),
+    ):
         if shutil.which("dpkg-query"):
             shown = subprocess.run(
                 ["dpkg-query", "-W", "-f=${Version}", package], capture_output=True, text=True, check=False
@@ -77,7 +88,7 @@ def limits(threads_list, directory, seconds, quick):
     np.zeros(works.count(work.shape), np.float32).tofile(pathlib.Path(directory) / "x")
     found = {}
     for threads in threads_list:
-        for who, t in run_program("limits", work, threads, directory, seconds, keep=False).items():
+        for who, t in run_program("limits", work, threads, directory, seconds).items():
             name = who.removeprefix("limit ")
             size = works.count(work.shape) * 4 * (2 if name.startswith("copy") else 1)
             moved = name.startswith(("read", "copy"))

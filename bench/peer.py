@@ -15,6 +15,8 @@ class Cannot(Exception):
 
 
 class Peer:
+    rare = ()  # of what most peers lack, what this one has
+
     def __init__(self, threads, directory):
         self.threads, self.directory = threads, pathlib.Path(directory)
 
@@ -33,9 +35,13 @@ class Peer:
     def prepare(self, work):
         verb = {"decode": "attention"}.get(work.verb, work.verb)
         method = getattr(self, verb, None)
-        if method is None or work.what in ("longest_run", "min_plus", "affine", "fanout", "log_sum_exp_scalar", "window"):
+        lacks = {"longest_run", "min_plus", "affine", "fanout", "log_sum_exp_scalar", "window", "paged"} - set(self.rare)
+        if not callable(method) or work.what in lacks:
             raise Cannot(f"has no {work.verb}/{work.what}")
         return method(work)
+
+    def math(self, work):
+        raise Cannot("not asked: to call it from Python costs as much as so small an array")
 
     def note(self, work):
         return None

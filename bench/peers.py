@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The peers that PyPI has, each in its own process: `python peers.py PEER THREADS DIRECTORY` answers commands, lines of
-JSON: {"prepare": WORK, "keep": true}, {"time": SECONDS}, {"forget": true}. The other end is Worker in processes.py."""
+JSON: {"prepare": WORK, "keep": true}, {"time": SECONDS}, {"memory": WORK}, {"forget": true}. The other end is Worker in
+processes.py."""
 
 import json
 import os
 import pathlib
+import re
 import statistics
 import sys
 import time
@@ -84,6 +86,15 @@ class NumPy(Peer):
 ALL = {peer.name: peer for peer in (NumPy, Torch, TorchCompiled, Jax, OnnxRuntime, OpenVino)}
 
 
+def peak_of(call):
+    """Bytes by which resident memory peaks above what it is now."""
+    kib = lambda key: int(re.search(rf"^{key}:\s*(\d+)", pathlib.Path("/proc/self/status").read_text(), re.M)[1])
+    pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = kib("VmRSS")
+    call()
+    return (kib("VmHWM") - before) * 1024
+
+
 def timed(call, seconds):
     """The median of calls made for about so long, at least one."""
     times, until = [], time.perf_counter() + seconds
@@ -117,6 +128,9 @@ def serve(name, threads, directory):
                         pathlib.Path(directory) / f"result of {name}.npy", np.ascontiguousarray(result()).reshape(-1)
                     )
                 say(ready=True, note=peer.note(work))
+            elif "memory" in command:
+                call, result = peer.prepare(works.Work.named(command["memory"]))
+                say(bytes=peak_of(call))
             elif "forget" in command:
                 call = result = None
                 say(ready=True)

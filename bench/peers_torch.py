@@ -7,7 +7,7 @@ from peer import Cannot, Peer
 
 
 class Torch(Peer):
-    name, package = "PyTorch", "torch"
+    name, package, rare = "PyTorch", "torch", ("paged",)
 
     def __init__(self, threads, directory):
         super().__init__(threads, directory)
@@ -88,16 +88,32 @@ class Torch(Peer):
             self.tensor(work, name, 1, heads, rows, d)
             for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
         )
+        key, value = (self.keys(work, x) for x in (key, value))
         y = [None]
 
         def call():
             y[0] = self.torch.nn.functional.scaled_dot_product_attention(
-                query, key, value, is_causal=work.what == "causal", enable_gqa=kv != h
+                query, key(), value(), is_causal=work.what == "causal", enable_gqa=kv != h
             )
 
         return call, lambda: self.array(y[0])
 
+    def keys(self, work, x):
+        """A function that gives x: itself, or gathered from the pages of a pool."""
+        if work.what != "paged":
+            return lambda: x
+        _, heads, n, d = x.shape
+        if n % work.page:
+            raise Cannot("asked for whole pages only")
+        pages = x.view(heads, n // work.page, work.page, d).transpose(0, 1)
+        table = self.torch.randperm(len(pages))
+        pool = self.torch.empty_like(pages, memory_format=self.torch.contiguous_format)
+        pool[table] = pages
+        return lambda: pool[table].transpose(0, 1).reshape(x.shape)
+
     def note(self, work):
+        if work.what == "paged":
+            return "gathers the pages, then attends"
         return "loss and gradient by autograd, its output allocated each call" if work.verb == "cross_entropy" else None
 
 

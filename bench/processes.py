@@ -14,7 +14,8 @@ import works
 HERE = pathlib.Path(__file__).resolve().parent
 BUILD = HERE.parent / "build" / "release"
 PROGRAMS = {
-    "reduce": ("reduce", "reduce_native"),
+    "math": ("math", "math_native"),
+    "reduce": ("reduce", "reduce_native", "reduce_fast"),
     "scan": ("scan",),
     "reduce_segments": ("scan",),
     "attention": ("attention",),
@@ -26,6 +27,9 @@ PROGRAMS = {
     "cross_entropy": ("rows",),
     "limit": ("limits",),
 }
+
+
+FLAGS = {"native": ", -march=native", "fast": ", -Ofast -march=native"}  # of a program's name, in those of its contenders
 
 
 class Busy:
@@ -106,13 +110,14 @@ class Worker:
         self.process.communicate()
 
 
-def run_program(program, work, threads, directory, seconds, keep):
-    """Everybody in one C++ program: {who: seconds a call}, and with `keep` their results beside the inputs. Raises
-    NoSuchWork with the program's own sentence, RuntimeError where it crashed."""
+def run_program(program, work, threads, directory, seconds, mode=None):
+    """Everybody in one C++ program: {who: seconds a call}, with mode `--keep` their results beside the inputs, with
+    `--memory` {who: bytes} by which resident memory peaks in the first call. Raises NoSuchWork with the program's own
+    sentence, RuntimeError where it crashed."""
     binary = BUILD / "bin" / f"bench_{program}"
     done = subprocess.run(
         [binary, work.name, str(threads), directory]
-        + ["--keep"] * keep
+        + ([mode] if mode else [])
         + [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true", "--benchmark_format=json"],
         capture_output=True,
         text=True,
@@ -125,10 +130,13 @@ def run_program(program, work, threads, directory, seconds, keep):
         raise works.NoSuchWork(said[-1].removeprefix(f"{binary}: "))
     if done.returncode != 0:
         raise RuntimeError(f"bench_{program} ended with {done.returncode}")
-    suffix = ", -march=native" if program.endswith("_native") else ""
-    if suffix:  # the same loops by hand, once more
+    if mode == "--memory":
+        return {who: int(size) for size, who in (line.split("\t") for line in done.stdout.splitlines())}
+    suffix = FLAGS.get(program.rpartition("_")[2], "")
+    if suffix:
         for path in pathlib.Path(directory).glob("result of *"):
             if not path.name.endswith((suffix, ".npy")):
                 path.rename(f"{path}{suffix}")
     found = {b["name"].removesuffix("/real_time"): b["real_time"] / 1e9 for b in json.loads(done.stdout)["benchmarks"]}
-    return {who + suffix: t for who, t in found.items() if not (suffix and who.startswith(("by hand", "limit ")))}
+    again = ("by hand", "limit ") if suffix else ()  # the same, once more
+    return {who + suffix: t for who, t in found.items() if not who.startswith(again)}

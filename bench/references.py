@@ -27,6 +27,9 @@ def inputs(work):
         return {"x": np.stack([random.random(n, dtype=np.float32) / 10 + np.float32(0.9), normal(n)], axis=1)}
     if work.what == "min_plus":
         return {"x": random.random((n, 4))}
+    if work.verb == "math":  # all of exp's range over fp32, and numbers whose logarithm may be near 0
+        x = random.uniform(-87, 87, n) if work.what == "exp" else np.exp(10 * normal(n))
+        return {"x": x.astype(works.stored_type(work.type))}
     if work.what == "wide":
         return {"x": works.narrowed(normal(n) * np.float32(20), work.type)}
     given = {"x": works.narrowed(normal(n), work.type)}
@@ -144,6 +147,8 @@ def reference(work, given):
         return scanned(work, raw)
     if work.verb == "reduce_segments":
         return np.add.reduceat(raw.astype(np.float64), given["offsets"][:-1])
+    if work.verb == "math":  # x86's longer numbers, for fp64's sake
+        return {"exp": np.exp, "log": np.log}[work.what](raw.astype(np.longdouble))
     rows, columns = work.rows
     x = works.widened(raw, work.type)
     # strided: a row of the work is a column of memory

@@ -6,6 +6,7 @@ other ways of ours (a split, another operator in our loop) and the loops by hand
 """
 
 import math
+import re
 import statistics
 from xml.sax.saxutils import escape
 
@@ -28,7 +29,7 @@ FIELDS = (
     "absent",
     "busy",
 )
-WRONG = 0.05  # a peer whose worst relative error is larger is shown, and not ranked
+WRONG = 0.05  # a peer whose worst relative error is larger, and this much larger than ours, is shown and not ranked
 SHOWN = 16  # contenders a work on the terminal
 NOISY = 0.15  # a spread beyond which a figure is marked
 
@@ -45,26 +46,17 @@ def spread(figures):
 def record(work, threads, unit, samples, limits, errors, notes, absent, busy):
     """One record; `limits` is [(name, figure), ...], one a round, `busy` the share of the machine others used."""
     medians = {who: statistics.median(figures) for who, figures in samples.items()}
-    ours = medians.get("ours")
-    peers = {who: figure for who, figure in medians.items() if is_peer(who)}
-    notes = dict(notes)
-    for who in peers:
-        if errors.get(who, 0) > WRONG:
-            notes[who] = "; ".join(filter(None, [notes.get(who), f"wrong by {errors[who]:.0%}, not ranked"]))
-    ranked = {who: figure for who, figure in peers.items() if errors.get(who, 0) <= WRONG}
-    best = max(ranked, key=ranked.get, default=None)
-    limit = statistics.median(figure for _, figure in limits) if limits else None
-    return {
+    return ranked({
         "work": work,
         "threads": threads,
-        "ours": ours,
+        "ours": medians.get("ours"),
         "unit": unit,
-        "limit": limit,
+        "limit": statistics.median(figure for _, figure in limits) if limits else None,
         "limit_name": limits[0][0] if limits else None,
-        "fraction_of_limit": ours / limit if ours and limit else None,
-        "peers": peers,
-        "best_peer": best,
-        "ratio_to_best_peer": ours / ranked[best] if ours and best else None,
+        "fraction_of_limit": None,
+        "peers": {who: figure for who, figure in medians.items() if is_peer(who)},
+        "best_peer": None,
+        "ratio_to_best_peer": None,
         "also": {who: figure for who, figure in medians.items() if who != "ours" and not is_peer(who)},
         "error": errors.get("ours"),
         "peer_errors": {who: e for who, e in errors.items() if who != "ours" and who in medians},
@@ -72,6 +64,23 @@ def record(work, threads, unit, samples, limits, errors, notes, absent, busy):
         "notes": notes,
         "absent": absent,
         "busy": busy,
+    })
+
+
+def ranked(r):
+    """The record with what follows from its figures and errors: who is wrong, who is best, and our ratios."""
+    ours, errors = r["ours"], r["peer_errors"]
+    wrong = {who for who in r["peers"] if errors.get(who, 0) > max(WRONG, (1 + WRONG) * (r["error"] or 0))}
+    notes = {who: re.sub(r"(; |^)wrong by \S+, not ranked$", "", note) for who, note in r["notes"].items()}
+    for who in wrong:
+        notes[who] = "; ".join(filter(None, [notes.get(who), f"wrong by {errors[who]:.0%}, not ranked"]))
+    right = {who: f for who, f in r["peers"].items() if who not in wrong}
+    best = max(right, key=right.get, default=None)
+    return r | {
+        "fraction_of_limit": ours / r["limit"] if ours and r["limit"] else None,
+        "best_peer": best,
+        "ratio_to_best_peer": ours / right[best] if ours and best else None,
+        "notes": {who: note for who, note in notes.items() if note},
     }
 
 
@@ -118,7 +127,8 @@ def heading(result):
     """What a table is of."""
     machine = result["machine"]
     cores = f"{machine['cores']} cores, " if "cores" in machine else ""
-    yield f"{machine['processor']}, {cores}{machine['date']}, commit {machine.get('commit')}."
+    target = f"target {machine['target']}, " if "target" in machine else ""
+    yield f"{machine['processor']}, {cores}{target}{machine['date']}, commit {machine.get('commit')}."
     if result["limits"]:
         shown = lambda by_threads: " / ".join(f"{f:.4g}" for f in by_threads.values())
         yield "Limits, by threads: " + "; ".join(f"{name} {shown(f)}" for name, f in result["limits"].items()) + "."
@@ -129,8 +139,8 @@ def markdown(records):
     """The table of bench/results: one row a work and number of threads."""
     if not records:
         return
-    yield "| work | threads | ours | of the limit | beside the best peer | error | by hand |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| work | threads | ours | of the limit | beside the best peer | error | most accurate peer | by hand |"
+    yield "|---|---|---|---|---|---|---|---|"
     for r in records:
         best = "" if r["ratio_to_best_peer"] is None else f"{r['ratio_to_best_peer']:.2f}x {r['best_peer']}"
         limit = (
@@ -143,8 +153,42 @@ def markdown(records):
         mark = " (noisy)" if r["spread"].get("ours", 0) > NOISY or (r["busy"] or 0) > 0.05 else ""
         yield (
             f"| {r['work']} | {r['threads'] or ''} | {figure(r['ours'], '{:.4g}')} {r['unit']}{mark} | {limit} | {best} "
-            f"| {figure(r['error'], '{:.1e}')} | {by_hand} |"
+            f"| {figure(r['error'], '{:.1e}')} | {most_accurate(r)} | {by_hand} |"
         )
+
+
+def most_accurate(r):
+    """The peer with the smallest error, of several the fastest; in bold where it is smaller than ours."""
+    errors = {who: e for who, e in r["peer_errors"].items() if who in r["peers"]}
+    if not errors:
+        return ""
+    who = min(errors, key=lambda who: (errors[who], -r["peers"][who]))
+    shown = f"{errors[who]:.1e}"
+    return f"**{shown}** {who}" if errors[who] < (r["error"] or 0) else f"{shown} {who}"
+
+
+CORNERS = (", textbook operator", ", our operator", "our loop, textbook operator", "ours", ", two calls")
+
+
+def two_by_two(records):
+    """{The textbook's operator on libm, ours} x {their loops, ours}, and two calls instead: the best of each, by flags."""
+    rows = []
+    for r in records:
+        by_flags = {}
+        for who, f in ({"ours": r["ours"] or 0} | r["peers"] | r["also"]).items():
+            name, _, flags = who.partition(", -")
+            for corner in CORNERS:
+                if name == corner or (is_peer(who) and name.endswith(corner)):
+                    best = by_flags.setdefault("-O3" if not flags else "-" + flags, {})
+                    best[corner] = max(best.get(corner, (0, "")), (f, name.removesuffix(corner)))
+        for flags, best in by_flags.items() if r["work"].startswith("reduce/log_sum_exp") else ():
+            cells = ("{:.4g} {}".format(*best[corner]).strip() if corner in best else "" for corner in CORNERS)
+            rows.append(" | ".join((f"| {r['work']}", str(r["threads"] or ""), flags, *cells)) + " |")
+    if rows:
+        headings = "libm, their loop", "ours, their loop", "libm, our loop", "ours, our loop", "two calls"
+        yield " | ".join(("| work", "threads", "flags", *headings)) + " |"
+        yield "|---|---|---|---|---|---|---|---|"
+        yield from rows
 
 
 PALETTE = ("#4c72b0", "#dd8452", "#55a868", "#c44e52", "#8172b3", "#937860", "#da8bc3", "#8c8c8c", "#ccb974", "#64b5cd")

@@ -56,6 +56,11 @@ class Work:
         return heads, given.get("kv", heads), queries, keys, given.get("d", 64)
 
     @property
+    def page(self):
+        """How many keys of decode/paged lie in a row: p16."""
+        return count(re.search(r"_p(\d+)", self.shape + "_p16")[1])
+
+    @property
     def window(self):
         """How many keys a query of attention/window sees, itself the last: w1024."""
         return count(re.search(r"_w(\d+[KM]?)", self.shape + "_w1024")[1])
@@ -65,7 +70,7 @@ def works(text):
     return [Work.named(name) for name in text.split()]
 
 
-# Every work of a full run, the ones that the README's picture shows first.
+# Every work of a full run, what there is a figure to reach for first.
 ALL = works("""
 reduce/log_sum_exp/fp32/64M reduce/log_sum_exp_scalar/fp32/64M
 softmax/rows/fp32/4096x1024 softmax/rows/fp32/512x32000 softmax/rows/fp32/1x64M
@@ -74,19 +79,23 @@ cross_entropy/rows/fp32/4096x1024 cross_entropy/rows/fp32/512x32000 scan/plus/fp
 attention/full/fp32/h8_n1024_d64 attention/causal/fp32/h8_n1024_d64 attention/full/fp32/h8_n4096_d64
 attention/causal/fp32/h8_n4096_d64 attention/full/fp32/h8_n4096_d128 attention/causal/fp32/h8_n4096_d128
 attention/full/bf16/h8_n1024_d64 attention/full/bf16/h8_n4096_d64 attention/causal/bf16/h8_n4096_d64
-attention/full/bf16/h8_n4096_d128 attention/full/fp16/h8_n4096_d64
+attention/full/bf16/h8_n4096_d128 attention/causal/bf16/h8_n4096_d128
+attention/full/fp16/h8_n4096_d64 attention/causal/fp16/h8_n4096_d64
 decode/full/fp32/h32_n32768_d128 decode/full/bf16/h32_n32768_d128 decode/full/fp16/h32_n32768_d128
-decode/full/fp32/h32_kv8_n32768_d128 decode/full/bf16/h32_kv8_n32768_d128 decode/full/bf16/h32_kv8_n32768_d128_q5
+decode/full/fp32/h32_kv8_n32768_d128 decode/full/bf16/h32_kv8_n32768_d128 decode/full/fp16/h32_kv8_n32768_d128
+decode/full/bf16/h32_kv8_n32768_d128_q5 decode/full/bf16/h32_kv8_n32768_d128_q16 decode/paged/bf16/h32_kv8_n32768_d128
 reduce/log_sum_exp/fp32/512M reduce/log_sum_exp/bf16/64M reduce/log_sum_exp/fp16/64M
 reduce/plus/fp32/64M reduce/moments/fp32/16M reduce/argmax/fp32/16M reduce/minmax/fp32/16M reduce/affine/fp32/16M
 reduce/longest_run/fp32/16M reduce/min_plus/fp64/4M reduce/fanout/fp32/16M
 softmax/rows/fp64/4096x1024 softmax/rows/fp32/4Mx1 softmax/rows/fp32/256Kx17 softmax/rows/fp32/100x1000003
 softmax/strided/fp32/4096x1024 softmax/in_place/fp32/4096x1024
 log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000
-logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 cross_entropy/rows/bf16/512x32000
+logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
+cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
+math/exp/fp32/16K math/log/fp32/16K math/exp/fp64/16K
 threads/plus/fp32/1K threads/plus/fp32/8K threads/plus/fp32/64K threads/plus/fp32/256K threads/plus/fp32/1M
 threads/log_sum_exp/fp32/1K threads/log_sum_exp/fp32/8K threads/log_sum_exp/fp32/64K threads/log_sum_exp/fp32/1M
 """)
@@ -155,6 +164,8 @@ def amount(work):
         return 2 * kv * n * d * work.itemsize, "GB/s"
     rows, columns = work.rows
     n = rows * columns
+    if work.verb == "math":
+        return n, "Gelements/s"
     element = {"affine": 8, "min_plus": 32, "longest_run": 1}.get(work.what, work.itemsize)
     writes = work.verb in ("softmax", "log_softmax", "cross_entropy", "scan")
     return n * element * (2 if writes else 1), "GB/s"

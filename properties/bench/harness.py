@@ -64,6 +64,29 @@ class Names(unittest.TestCase):
         self.assertEqual(Work.named("decode/full/fp16/h32_kv8_n32768_d128").attention, (32, 8, 1, 32768, 128))
         self.assertEqual(Work.named("decode/full/fp16/h32_kv8_n32K_d128_q5").attention, (32, 8, 5, 32768, 128))
         self.assertEqual(Work.named("attention/causal/fp32/h8_n2000_d80").attention, (8, 8, 2000, 2000, 80))
+        self.assertEqual([Work.named(f"decode/paged/bf16/h8_n64{p}").page for p in ("", "_p32")], [16, 32])
+
+    def test_what_there_is_a_figure_to_reach_for_is_in_the_list(self):
+        names = {w.name for w in works.ALL}
+        for pattern, least in (
+            ("reduce/log_sum_exp/fp32/(64M|512M)", 2),
+            ("reduce/log_sum_exp/(bf16|fp16)/64M", 2),
+            ("reduce/log_sum_exp_scalar/fp32/64M", 1),
+            ("softmax/rows/fp32/(4096x1024|512x32000|1x64M)", 3),
+            ("softmax/rows/(bf16|fp16)/(4096x1024|512x32000)", 4),
+            ("softmax/(strided|in_place)/.*", 2),
+            ("(log_softmax|logsumexp)/rows/(fp32|bf16)/.*", 4),
+            ("cross_entropy/rows/(fp32|bf16|fp16)/512x32000", 3),
+            ("scan/(plus|affine|log_sum_exp)/fp32/.*M", 3),
+            ("reduce_segments/.*", 1),
+            ("attention/(full|causal)/(fp32|bf16|fp16)/h8_n4096_d64", 6),
+            ("attention/(full|causal)/(fp32|bf16)/h8_n4096_d128", 4),
+            ("decode/full/(fp32|bf16|fp16)/h32(_kv8)?_n32768_d128", 6),
+            ("decode/full/bf16/h32_kv8_n32768_d128_q(5|16)", 2),
+            ("decode/paged/bf16/h32_kv8_n32768_d128", 1),
+            ("math/(exp|log)/fp32/16K", 2),
+        ):
+            self.assertGreaterEqual(len([name for name in names if re.fullmatch(pattern, name)]), least, pattern)
 
     def test_a_name_in_no_list_is_a_work_of_its_own(self):
         self.assertEqual(works.chosen("softmax/rows/fp32/7x13"), [Work("softmax", "rows", "fp32", "7x13")])
@@ -149,6 +172,18 @@ class References(unittest.TestCase):
         columns = references.reference(Work.named("softmax/strided/fp32/2x2"), {"x": x.T.copy()})
         np.testing.assert_allclose(columns.reshape(2, 2).T.reshape(-1), [0.25, 0.75, 0.5, 0.5], rtol=1e-6)
 
+    def test_math_is_right_beyond_fp64(self):
+        work = Work.named("math/exp/fp64/1K")
+        given = references.inputs(work)
+        expected = references.reference(work, given)
+        self.assertLess(references.error(work, np.exp(given["x"]), expected), 4e-16)
+        self.assertGreater(references.error(work, np.exp(given["x"]), expected), 1e-17)  # not NumPy's own rounding
+        log = Work.named("math/log/fp32/1K")
+        given = references.inputs(log)
+        self.assertEqual(given["x"].dtype, np.float32)
+        self.assertLess(references.error(log, np.log(given["x"].astype(float)), references.reference(log, given)), 1e-14)
+        self.assertEqual((works.amount(work), works.limit(work, 1, {})), ((1024, "Gelements/s"), (None, None)))
+
     def test_attention(self):
         work = Work.named("attention/causal/fp32/h2_kv1_n3_d2")
         given = references.inputs(work)
@@ -209,7 +244,44 @@ class Records(unittest.TestCase):
         for said in ("NOISY", "missing", "no bf16 here", "wrong by 30%", "BUSY", "2.00x", "allocates"):
             self.assertIn(said, text)
         table = list(report.markdown([record()]))
-        self.assertEqual({line.count("|") for line in table}, {8})
+        self.assertEqual({line.count("|") for line in table}, {9})
+        self.assertIn("| 1.0e-07 | 1.0e-06 fast |", table[-1])
+        self.assertIn("| **1.0e-08** slow |", list(report.markdown([record(errors={"ours": 1e-7, "slow": 1e-8})]))[-1])
+
+    def test_wrong_is_worse_than_we_are(self):
+        r = record(errors={"ours": 0.31, "slow": 0.32, "fast": 0.4, "wrong": 9.0})
+        self.assertEqual((r["best_peer"], set(r["notes"])), ("slow", {"fast", "wrong", "slow"}))
+        self.assertEqual(record(errors={"ours": 1e-7, "slow": 0.04, "fast": 0.06})["best_peer"], "wrong")
+
+    def test_ranked_anew(self):
+        r, stale = record(), record(errors={})
+        self.assertEqual(report.ranked(r), r)
+        self.assertEqual(report.ranked(stale | {"peer_errors": r["peer_errors"], "error": r["error"]}), r)
+        self.assertEqual(report.ranked(r | {"peer_errors": {}, "notes": r["notes"] | {"fast": "wrong by inf%, not ranked"}}),
+                         stale | {"error": r["error"]})
+
+    def test_two_operators_in_two_loops(self):
+        samples = {
+            "ours": [50.0],
+            "our loop, textbook operator": [8.0],
+            "std, our operator": [9.0],
+            "TBB, textbook operator": [2.0],
+            "std, textbook operator": [3.0],
+            "TBB, textbook operator, -Ofast -march=native": [7.0],
+            "ours, -march=native": [40.0],
+            "Eigen, two calls, -march=native": [20.0],
+            "PyTorch": [30.0],
+        }
+        table = list(report.two_by_two([record(work="reduce/log_sum_exp/fp32/64M", samples=samples), record()]))
+        self.assertEqual(
+            [row.split(" | ")[2:] for row in table[2:]],
+            [
+                ["-O3", "3 std", "9 std", "8", "50", " |"],
+                ["-Ofast -march=native", "7 TBB", "", "", "", " |"],
+                ["-march=native", "", "", "", "40", "20 Eigen |"],
+            ],
+        )
+        self.assertEqual(list(report.two_by_two([record()])), [])
 
     def test_the_picture(self):
         svg = xml.etree.ElementTree.fromstring("\n".join(report.plot([record(), record(limits=[])], "a < b")))
@@ -221,11 +293,12 @@ class Records(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             file = lambda name: str(pathlib.Path(folder) / name)
             result = {
-                "machine": {"processor": "P", "date": "D"},
+                "machine": {"processor": "P", "target": "x86-64-v3", "date": "D"},
                 "versions": {},
                 "limits": {},
                 "records": [record()],
                 "bits": [],
+                "memory": [{"work": "attention/full/fp32/h1_n64_d64", "threads": 2, "who": "ours", "bytes": 3 << 19}],
             }
             pathlib.Path(file("in.json")).write_text(json.dumps(result))
             self.assertEqual(
@@ -245,7 +318,11 @@ class Records(unittest.TestCase):
             )
             self.assertEqual(json.loads(pathlib.Path(file("out.json")).read_text()), result)
             xml.etree.ElementTree.parse(file("out.svg"))
-            self.assertIn("2.00x fast", pathlib.Path(file("out.md")).read_text())
+            table = pathlib.Path(file("out.md")).read_text()
+            self.assertIn("2.00x fast", table)
+            self.assertIn("P, target x86-64-v3, D", table)
+            self.assertIn("\n\n| work | threads |", table)
+            self.assertIn("| 2 | ours | 1.5 MiB |\n", table)
             with contextlib.redirect_stderr(io.StringIO()):
                 self.assertEqual(bench.main(["--from", file("in.json"), "nothing"]), 2)
 
@@ -282,7 +359,8 @@ class Peers(unittest.TestCase):
                     self.assertGreater(worker.ask(time=0.001)["seconds"], 0)
                     result = np.load(pathlib.Path(folder) / "result of NumPy.npy")
                     self.assertLess(references.error(work, result, references.reference(work, given)), 1e-4, name)
-                    self.assertIn("cannot", worker.ask(prepare="attention/full/fp32/h1_n8_d8"))
+                    for lacking in ("attention/full/fp32/h1_n8_d8", "threads/plus/fp32/1K", "reduce/affine/fp32/1K"):
+                        self.assertRegex(worker.ask(prepare=lacking)["cannot"], "^has no")
                 finally:
                     worker.end()
 
@@ -290,6 +368,13 @@ class Peers(unittest.TestCase):
         for name, peer in peers.ALL.items():
             self.assertEqual(peer.name, name)
             self.assertTrue(peer.package)
+
+
+class Memory(unittest.TestCase):
+    def test_a_peak_that_is_gone_again_is_seen(self):
+        held = np.ones(1 << 20)
+        self.assertLess(peers.peak_of(lambda: held.sum()), 2 << 20)
+        self.assertAlmostEqual(peers.peak_of(lambda: np.ones(4 << 20).sum()) / 2**25, 1, delta=0.1)
 
 
 class Gpu(unittest.TestCase):
