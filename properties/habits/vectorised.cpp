@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One function a monoid, for vectorised.py to read what the compiler made of it. Plain operators among ours: nothing but
-// scalar code on math.hpp.
+// scalar code on math.hpp. Not here: top_k, histogram and softmax_mean, whose states are lists and vectors. A tile of the
+// first is one partial sort, of the second a count at an index that the element says; the third's packs are along d, and
+// attention has kernels of its own. any and all are here over bool: a comparison that lift makes, g++ 12 stores one by one.
 #include <algorithm>
 #include <limits>
 
@@ -11,6 +13,7 @@
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/compensated.hpp"
 #include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
@@ -57,16 +60,40 @@ template auto leaf<regroup::scaled_product<double>>(const double*, regroup::inde
 template auto leaf<regroup::plus<std::int32_t>>(const std::int32_t*, regroup::index);
 template auto leaf<regroup::minimum<float>>(const float*, regroup::index);
 template auto leaf<regroup::maximum<float>>(const float*, regroup::index);
+template auto leaf<regroup::count>(const float*, regroup::index);
+template auto leaf<regroup::any>(const bool*, regroup::index);
+template auto leaf<regroup::all>(const bool*, regroup::index);
+template auto leaf<regroup::bit_and<std::uint32_t>>(const std::uint32_t*, regroup::index);
 template auto leaf<regroup::bit_or<std::uint32_t>>(const std::uint32_t*, regroup::index);
+template auto leaf<regroup::bit_xor<std::uint32_t>>(const std::uint32_t*, regroup::index);
 template auto leaf<regroup::plus<float>>(const regroup::bfloat16*, regroup::index);
 template auto leaf<regroup::plus<float>>(const regroup::float16*, regroup::index);
 template auto leaf<regroup::mean<float>>(const float*, regroup::index);
 template auto leaf<regroup::moments<float>>(const float*, regroup::index);
+template auto leaf<regroup::moments<double>>(const double*, regroup::index);
 template auto leaf<regroup::minmax<float>>(const float*, regroup::index);
 template auto leaf<regroup::compensated_plus<float>>(const float*, regroup::index);
 template auto leaf<regroup::argmax<float>>(const regroup::indexed<float>*, regroup::index);
+template auto leaf<regroup::argmin<float>>(const regroup::indexed<float>*, regroup::index);
 template auto leaf<regroup::log_sum_exp<float>>(const float*, regroup::index);
+template auto leaf<regroup::log_sum_exp<double>>(const double*, regroup::index);
 template auto leaf<scalar_log_sum_exp>(const float*, regroup::index);
 template auto leaf<max_and_sum>(const float*, regroup::index);
 template auto leaf<regroup::affine<float>>(const regroup::affine_map<float>*, regroup::index);
+template auto leaf<regroup::affine<double>>(const regroup::affine_map<double>*, regroup::index);
 template auto leaf<examples::longest_run>(const char*, regroup::index);
+
+/// Each member of a fanout by its own loop.
+auto leaf_of_three(const float* x, regroup::index n) {
+  const regroup::fanout three{regroup::count{}, regroup::mean<double>{}, regroup::minimum<double>{}};
+  return regroup::host::leaf_of(three, x, n);
+}
+
+template <class M, class X>
+void scan(const regroup::strided<const X>& x, const regroup::strided<X>& y) {
+  const M m;
+  const std::identity answer;
+  regroup::host::tile_scanner<M, X, X, std::identity> scan(m, regroup::scan_kind::inclusive, answer, false);
+  regroup::host::scan_source(scan, m, x, y);
+}
+template void scan<regroup::plus<float>, float>(const regroup::strided<const float>&, const regroup::strided<float>&);

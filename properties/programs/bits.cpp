@@ -1,36 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 // Prints one line a case, `case 0xhash`: the bits of every verb over floating-point monoids. The same lines must come out
 // of every compiler, optimisation level, instruction set and number of threads. Stands alone: no test framework.
+#include <algorithm>
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <vector>
 
-#include "../order/digest.hpp"
+#include "bits.hpp"
 #include "regroup/algorithms/attention.hpp"
 #include "regroup/algorithms/cross_entropy.hpp"
-#include "regroup/algorithms/softmax.hpp"
-#include "regroup/host/par.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/compensated.hpp"
 #include "regroup/monoids/extremum.hpp"
 #include "regroup/monoids/fanout.hpp"
+#include "regroup/monoids/histogram.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/moments.hpp"
-#include "regroup/reduce.hpp"
-#include "regroup/scan.hpp"
+#include "regroup/monoids/top_k.hpp"
 #include "regroup/stream.hpp"
 
 namespace {
 
-using order::digest;
-using order::kind;
-
-void print(const std::string& name, std::uint64_t hash) {
-  std::printf("%s 0x%016llx\n", name.c_str(), static_cast<unsigned long long>(hash));
-}
+using namespace bits;
 
 /// The longest run of positive numbers: not commutative, integers.
 struct longest_run {
@@ -55,17 +48,6 @@ struct to_indexed {
   regroup::indexed<float> operator()(float x) const { return {x, static_cast<regroup::index>(x > 1)}; }
 };
 
-/// Whole arrays.
-template <class X, class M, class Projection = std::identity>
-void wholes(const std::string& name, const M& m, kind k, const Projection& projection = {}) {
-  digest all;
-  for (const std::int64_t n : {0, 1, 2, 31, 33, 127, 129, 300, 4095, 4096, 4097, 12'321, 40'000}) {
-    const auto xs = order::numbers<X>(k, n, static_cast<std::uint64_t>(n));
-    all.add(regroup::reduce(regroup::par, xs, m, projection));
-  }
-  print(name + " reduce", all.value());
-}
-
 /// The rows and the columns of a matrix, and segments.
 template <class X, class M, class Projection = std::identity>
 void batches(const std::string& name, const M& m, kind k, const Projection& projection = {}) {
@@ -81,20 +63,6 @@ void batches(const std::string& name, const M& m, kind k, const Projection& proj
   print(name + " segments", order::digest_of(segments));
 }
 
-template <class X, class M, class Projection = std::identity>
-void scans(const std::string& name, const M& m, kind k, const Projection& projection = {}) {
-  digest all;
-  for (const std::int64_t n : {1, 33, 300, 4097, 20'000}) {
-    const auto xs = order::numbers<X>(k, n, static_cast<std::uint64_t>(n));
-    std::vector<regroup::answer_of<M>> ys(xs.size());
-    regroup::inclusive_scan(regroup::par, xs, ys, m, projection);
-    all.add(ys);
-    regroup::exclusive_scan(regroup::par, xs, ys, m, projection);
-    all.add(ys);
-  }
-  print(name + " scan", all.value());
-}
-
 template <class X, class M>
 void streams(const std::string& name, const M& m, kind k) {
   const auto xs = order::numbers<X>(k, 20'000, 3);
@@ -106,42 +74,16 @@ void streams(const std::string& name, const M& m, kind k) {
   print(name + " stream", digest{}.add(left.value()).value());
 }
 
-/// Numbers of X, from those of float where X has 16 bits.
-template <class X>
-std::vector<X> inputs(kind k, std::int64_t n, std::uint64_t seed) {
-  if constexpr (sizeof(X) > 2) {
-    return order::numbers<X>(k, n, seed);
-  } else {
-    const auto wide = order::numbers<float>(k, n, seed);
-    return {wide.begin(), wide.end()};
-  }
-}
-template <class X>
-void add_widened(digest& all, const std::vector<X>& xs) {
-  for (const X& x : xs) all.add(regroup::widen(x));
-}
-
-/// f(x, y) over two rows of several lengths, and what it wrote.
-template <class X, class F>
-void rows(const std::string& name, kind k, const F& f) {
-  digest all;
-  for (const std::int64_t n : {1, 37, 5000, 70'000}) {
-    const auto xs = inputs<X>(k, 2 * n, static_cast<std::uint64_t>(n));
-    std::vector<X> ys(xs.size());
-    f(regroup::view<const X>(xs.data(), {2, n}), regroup::view<X>(ys.data(), {2, n}));
-    add_widened(all, ys);
-  }
-  print(name, all.value());
-}
 constexpr auto softmax = [](const auto& x, const auto& y) { regroup::softmax(regroup::par, x, y); };
 constexpr auto log_softmax = [](const auto& x, const auto& y) { regroup::log_softmax(regroup::par, x, y); };
 constexpr auto cross_entropy = [](const auto& x, const auto& y) {
   regroup::cross_entropy(regroup::par, x, std::vector<int>{0, static_cast<int>(x.extent(1) - 1)}, {.gradient = y});
 };
 
-/// Queries of two heads over 1100 keys of one: every output and logsumexp.
+/// Queries of two heads over 1100 keys of one: every output and logsumexp. With a page size the keys are in pages, the last
+/// first.
 template <class X>
-void attentions(const std::string& name, std::int64_t queries, const regroup::attention_mask& mask) {
+void attentions(const std::string& name, std::int64_t queries, regroup::attention_options options, std::int64_t page = 0) {
   using real = regroup::widened<X>;
   constexpr std::int64_t d = 24, keys = 1100;
   const auto q = inputs<X>(kind::plain, 2 * queries * d, 1);
@@ -149,11 +91,29 @@ void attentions(const std::string& name, std::int64_t queries, const regroup::at
   const auto v = inputs<X>(kind::plain, keys * d, 3);
   std::vector<X> out(q.size());
   std::vector<real> lse(static_cast<std::size_t>(2 * queries));
-  const regroup::view<const X> key(k.data(), {1, keys, d});
-  const regroup::view<const X> value(v.data(), {1, keys, d});
-  regroup::attention(regroup::par, regroup::view<const X>(q.data(), {2, queries, d}), regroup::dense(key, value),
-                     regroup::view<X>(out.data(), {2, queries, d}),
-                     {.mask = mask, .logsumexp = regroup::view<real>(lse.data(), {2, queries})});
+  options.logsumexp = regroup::view<real>(lse.data(), {1, 2, queries});
+  const auto attend = [&](const regroup::attention_source<X>& source) {
+    regroup::attention(regroup::par, regroup::view<const X>(q.data(), {1, 2, queries, d}), source,
+                       regroup::view<X>(out.data(), {1, 2, queries, d}), options);
+  };
+  if (page == 0) {
+    attend(regroup::dense(regroup::view<const X>(k.data(), {1, 1, keys, d}),
+                          regroup::view<const X>(v.data(), {1, 1, keys, d})));
+  } else {
+    const std::int64_t pages = (keys + page - 1) / page;
+    std::vector<X> k_pool(static_cast<std::size_t>(pages * page * d));
+    std::vector<X> v_pool(k_pool.size());
+    std::vector<std::int64_t> table;
+    for (std::int64_t p = 0; p < pages; ++p) {
+      table.push_back(pages - 1 - p);
+      const auto n = std::min(page, keys - p * page) * d;
+      std::copy_n(k.begin() + p * page * d, n, k_pool.begin() + table.back() * page * d);
+      std::copy_n(v.begin() + p * page * d, n, v_pool.begin() + table.back() * page * d);
+    }
+    attend(regroup::paged(regroup::view<const X>(k_pool.data(), {pages, 1, page, d}),
+                          regroup::view<const X>(v_pool.data(), {pages, 1, page, d}),
+                          regroup::view<const std::int64_t>(table.data(), {1, pages}), std::vector<std::int64_t>{keys}));
+  }
   digest all;
   add_widened(all, out);
   print("attention<" + name, all.add(lse).value());
@@ -162,10 +122,6 @@ void attentions(const std::string& name, std::int64_t queries, const regroup::at
 }  // namespace
 
 int main() {
-  const struct {
-    kind k;
-    const char* name;
-  } kinds[] = {{kind::plain, " plain"}, {kind::wide, " wide"}, {kind::special, " special"}};
   for (const auto& [k, suffix] : kinds) {
     const std::string of = suffix;
     wholes<float>("plus<float>" + of, regroup::plus<float>{}, k);
@@ -191,12 +147,19 @@ int main() {
     rows<regroup::bfloat16>("softmax<bfloat16>" + of, k, softmax);
     rows<float>("log_softmax<float>" + of, k, log_softmax);
     rows<float>("cross_entropy<float>" + of, k, cross_entropy);
+    wholes<float>("histogram<float>" + of, regroup::histogram<float>(-5, 7, 40), k);
+    wholes<float>("top_k<float>" + of, regroup::top_k<float>(5), k, to_indexed{});
   }
-  // Not bfloat16's: the kind of machine has a say there.
-  attentions<float>("float> causal", 90, regroup::causal{});
+  attentions<float>("float> causal", 90, {.mask = regroup::causal{}});
   attentions<float>("float> decode", 1, {});
-  attentions<double>("double> causal", 90, regroup::causal{});
-  attentions<regroup::float16>("float16> causal", 90, regroup::causal{});
-  attentions<float>("float> window and softcap", 90, regroup::window{50, 0} & regroup::softcap{2});
+  attentions<double>("double> causal", 90, {.mask = regroup::causal{}});
+  attentions<regroup::float16>("float16> causal", 90, {.mask = regroup::causal{}});
+  attentions<float>("float> window and softcap", 90, {.mask = regroup::window{50, 0} & regroup::softcap{2}});
+  // Weights as they are: with narrow_weights the kind of machine has a say.
+  attentions<regroup::bfloat16>("bfloat16> causal", 90, {.mask = regroup::causal{}});
+  attentions<regroup::bfloat16>("bfloat16> decode", 1, {});
+  attentions<float>("float> sinks", 90, {.sinks = std::vector<float>{0.5f, -2}});
+  attentions<float>("float> split", 90, {.split = 3});
+  attentions<float>("float> paged decode", 1, {}, 16);
   return 0;
 }

@@ -16,7 +16,8 @@
 namespace regroup {
 
 /// Folds on oneTBB's threads: as many as the calling thread's arena has, or `with_threads(n)`, or in an arena of the
-/// caller's own, `in(arena)`. Copies share their arena. Results do not depend on any of this.
+/// caller's own, `in(arena)`. Copies share their arena. Results do not depend on any of this. Inside TBB's loops its threads
+/// serve both; inside an OpenMP team TBB's workers come on top of the team, once for all of it: there `seq` adds nobody.
 class parallel : public host::threads<parallel> {
  public:
   parallel() noexcept = default;

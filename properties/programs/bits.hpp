@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the programs of bits share: one line a case, `case 0xhash`, the hash of everything that a verb gave.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "../order/digest.hpp"
+#include "regroup/algorithms/softmax.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
+
+namespace bits {
+
+using order::digest;
+using order::kind;
+
+inline constexpr struct {
+  kind k;
+  const char* name;
+} kinds[] = {{kind::plain, " plain"}, {kind::wide, " wide"}, {kind::special, " special"}};
+
+inline void print(const std::string& name, std::uint64_t hash) {
+  std::printf("%s 0x%016llx\n", name.c_str(), static_cast<unsigned long long>(hash));
+}
+
+/// Whole arrays.
+template <class X, class M, class Projection = std::identity>
+void wholes(const std::string& name, const M& m, kind k, const Projection& projection = {}) {
+  digest all;
+  for (const std::int64_t n : {0, 1, 2, 31, 33, 127, 129, 300, 4095, 4096, 4097, 12'321, 40'000}) {
+    const auto xs = order::numbers<X>(k, n, static_cast<std::uint64_t>(n));
+    all.add(regroup::reduce(regroup::par, xs, m, projection));
+  }
+  print(name + " reduce", all.value());
+}
+
+template <class X, class M, class Projection = std::identity>
+void scans(const std::string& name, const M& m, kind k, const Projection& projection = {}) {
+  digest all;
+  for (const std::int64_t n : {1, 33, 300, 4097, 20'000}) {
+    const auto xs = order::numbers<X>(k, n, static_cast<std::uint64_t>(n));
+    std::vector<regroup::answer_of<M>> ys(xs.size());
+    regroup::inclusive_scan(regroup::par, xs, ys, m, projection);
+    all.add(ys);
+    regroup::exclusive_scan(regroup::par, xs, ys, m, projection);
+    all.add(ys);
+  }
+  print(name + " scan", all.value());
+}
+
+/// Numbers of X, from those of float where X has 16 bits.
+template <class X>
+std::vector<X> inputs(kind k, std::int64_t n, std::uint64_t seed) {
+  if constexpr (sizeof(X) > 2) {
+    return order::numbers<X>(k, n, seed);
+  } else {
+    const auto wide = order::numbers<float>(k, n, seed);
+    return {wide.begin(), wide.end()};
+  }
+}
+template <class X>
+void add_widened(digest& all, const std::vector<X>& xs) {
+  for (const X& x : xs) all.add(regroup::widen(x));
+}
+
+/// f(x, y) over two rows of several lengths, and what it wrote.
+template <class X, class F>
+void rows(const std::string& name, kind k, const F& f) {
+  digest all;
+  for (const std::int64_t n : {1, 37, 5000, 70'000}) {
+    const auto xs = inputs<X>(k, 2 * n, static_cast<std::uint64_t>(n));
+    std::vector<X> ys(xs.size());
+    f(regroup::view<const X>(xs.data(), {2, n}), regroup::view<X>(ys.data(), {2, n}));
+    add_widened(all, ys);
+  }
+  print(name, all.value());
+}
+
+}  // namespace bits
