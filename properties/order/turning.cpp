@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turning a tile moves every element to [place in its piece * L + piece] and nothing else, for elements of any size and
 // any number of them; turning back gives the tile.
+#include <regroup/host/seq.hpp>
 #include <regroup/host/turn.hpp>
+#include <regroup/reduce.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 #include <vector>
+
+#include "recorder.hpp"
 
 namespace {
 
@@ -48,6 +52,27 @@ TYPED_TEST(turning, moves_each_element_to_its_lane_and_back) {
       ASSERT_EQ(back[at], i < n ? x[at] : untouched) << n << ' ' << i;
       ASSERT_EQ(turned[place], i < n ? x[at] : untouched) << n << ' ' << i;
     }
+  }
+}
+
+/// Elements of several words are turned word by word, and fold in the order of any others.
+struct triple {
+  order::word a, b, c;
+};
+struct hashed_triples : order::hashed<order::rule::pieces> {
+  constexpr order::word lift(const triple& x) const { return order::mix(order::mix(x.a, x.b), x.c); }
+};
+static_assert(regroup::host::is_words<triple>());
+
+TEST(turning_words, folds_in_the_order_of_any_element) {
+  for (const index n : {1, 31, 32, 33, 100, 127, 1000, 4095, 4096, 4097, 10'000}) {
+    std::vector<triple> x;
+    std::vector<order::word> lifted;
+    for (index i = 0; i < n; ++i) {
+      x.push_back({order::element(i), order::element(-i), order::element(3 * i)});
+      lifted.push_back(hashed_triples{}.lift(x.back()));
+    }
+    EXPECT_EQ(regroup::reduce(regroup::seq, x, hashed_triples{}), order::expected<order::rule::pieces>(lifted)) << n;
   }
 }
 

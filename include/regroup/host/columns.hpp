@@ -31,6 +31,18 @@ constexpr bool is_split() {
   }
 }
 
+/// Whether an element is members of 8 bytes, side by side.
+template <class X>
+constexpr bool is_words() {
+  if constexpr (!is_split<X>()) {
+    return false;
+  } else {
+    return []<class... T>(std::type_identity<std::tuple<T&...>>) {
+      return ((sizeof(T) == 8) && ...) && sizeof(X) == 8 * sizeof...(T);
+    }(std::type_identity<decltype(members::tie(std::declval<X&>()))>{});
+  }
+}
+
 // Only lanes that were set are read; g++ cannot always see that, and clearing them first would cost a short row dearly.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push

@@ -95,13 +95,19 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 template <class X>
 inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
 
-/// body(the same tile with its pieces turned), where its elements can be moved and are small.
+/// body(the same tile with its pieces turned), where its elements can be moved and are small; those of several words, word
+/// by word.
 template <class X, class Body>
 void with_turned(const tile<load_from<X>>& t, const Body& body) {
   if constexpr (is_movable<X> && sizeof(X) <= 16) {
     alignas(64) std::array<X, tile_elements> turned;
     turn(t.load().first, turned.data(), t.size(), turning_to::lanes);
     body(tile<load_turned<X>>{{turned.data()}, t.size()});
+  } else if constexpr (is_words<X>() && sizeof(X) <= 32) {
+    constexpr index words = sizeof(X) / 8;
+    alignas(64) std::array<std::uint64_t, static_cast<std::size_t>(turned_pitch * piece_elements * words)> turned;
+    turn_words(t.load().first, turned.data(), t.size());
+    body(tile(load_turned_words<X>(turned.data()), t.size()));
   } else {
     body(t);
   }

@@ -3,10 +3,15 @@
 // load does `meanwhile` a loop computes is memory's work, never the result's. Level: lane.
 #pragma once
 
+#include <bit>
+#include <cstdint>
 #include <functional>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 
 #include "regroup/executor.hpp"
+#include "regroup/members.hpp"
 
 namespace regroup::host {
 
@@ -73,6 +78,29 @@ template <class X>
 struct load_turned {
   const X* turned;
   constexpr decltype(auto) at(index i, index j) const { return widen(turned[i * lanes + j]); }
+};
+
+/// From one word of the lanes to the next: no power of two, whose lines a cache would put into few places.
+inline constexpr index turned_pitch = lanes + 8;
+
+/// Reads a tile whose pieces have been turned word by word: word w of that element, a member, stands at
+/// [(i * words + w) * turned_pitch + piece].
+template <class X>
+class load_turned_words {
+  using member_refs = decltype(members::tie(std::declval<X&>()));
+  static constexpr index words = std::tuple_size_v<member_refs>;
+
+ public:
+  explicit constexpr load_turned_words(const std::uint64_t* turned) : turned_(turned) {}
+  constexpr X at(index i, index j) const {
+    return [&]<std::size_t... W>(std::index_sequence<W...>) {
+      return X{std::bit_cast<std::remove_reference_t<std::tuple_element_t<W, member_refs>>>(
+          turned_[(i * words + static_cast<index>(W)) * turned_pitch + j])...};
+    }(std::make_index_sequence<static_cast<std::size_t>(words)>{});
+  }
+
+ private:
+  const std::uint64_t* turned_;
 };
 
 template <class Load, class Map>

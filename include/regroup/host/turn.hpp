@@ -3,6 +3,9 @@
 // and back again. Moves bytes, computes nothing. Level: lane.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "regroup/host/tile.hpp"
@@ -50,6 +53,19 @@ void turn(const X* from, X* to, index n, turning_to where) {
   for (index k = whole * piece_elements; k < n; ++k) {
     const index turned = k % piece_elements * lanes + k / piece_elements;
     to[where == turning_to::lanes ? turned : k] = from[where == turning_to::lanes ? k : turned];
+  }
+}
+
+/// `n` elements of a tile of 8-byte words, to lanes, word by word: word w of element i of piece j goes to
+/// [(i * words + w) * turned_pitch + j].
+template <class X>
+void turn_words(const X* from, std::uint64_t* to, index n) {
+  constexpr index words = sizeof(X) / sizeof(std::uint64_t), in_piece = piece_elements * words;
+  const index whole = n / piece_elements;
+  turning::long_words(from, in_piece, to, turned_pitch, whole, in_piece);
+  const auto* const bytes = reinterpret_cast<const std::byte*>(from);
+  for (index k = whole * in_piece; k < n * words; ++k) {
+    std::memcpy(to + k % in_piece * turned_pitch + whole, bytes + k * index{sizeof(std::uint64_t)}, sizeof(std::uint64_t));
   }
 }
 
