@@ -19,9 +19,9 @@ using emulated::machine;
 using order::rule;
 using order::word;
 
-/// The fold of rows of n elements by one block, against the trees.
+/// The fold of rows of n elements by one block, against the trees; with teams of `short_team` threads where that is not 0.
 template <class M>
-std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int64_t reach = 0) {
+std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int64_t reach = 0, int short_team = 0) {
   return [=](machine& on) {
     const auto xs = order::elements(rows * n);
     const auto batch = emulated::rows_of(xs, rows);
@@ -30,6 +30,7 @@ std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int6
       plan.reach = reach;
       plan.levels = 0;
     }
+    if (short_team != 0) plan = {.short_team = short_team, .shortest = n};
     const auto states = emulated::fold(on, M{}, batch, plan, 1);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::vector<word> row(xs.begin() + r * n, xs.begin() + (r + 1) * n);
@@ -106,6 +107,8 @@ TEST(fold_faults, every_barrier_between_rows_of_one_block) {
   };
   EXPECT_EQ(each_is_caught(fault::skip_barrier, two_rows), 2);
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, two_rows), 10);
+  EXPECT_EQ(each_is_caught(fault::shift_get, two_rows), 2);
+  EXPECT_EQ(each_is_caught(fault::shift_set, two_rows), 2);
 }
 
 TEST(fold_faults, every_operation_between_segments_of_one_block) {
@@ -131,6 +134,7 @@ TEST(fold_faults, every_shuffle) {
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<recorded<rule::striped>>(1, 3 * tile, 4 * tile)), 17);
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<recorded<rule::pieces>>(1, 3 * tile, 4 * tile)), 17);
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<two_sweeps<rule::pieces>>(5, 1024)), 24);
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<two_sweeps<rule::striped>>(33, 128, 0, 4)), 2 * (2 + 3 + 1));
 }
 
 TEST(fold_faults, every_index_of_shared_memory) {
@@ -139,5 +143,6 @@ TEST(fold_faults, every_index_of_shared_memory) {
     EXPECT_GE(each_is_caught(what, folds<recorded<rule::striped>>(1, 3 * tile, 4 * tile)), 3);
     EXPECT_GT(each_is_caught(what, folds<recorded<rule::pieces>>(1, 2 * tile, 4 * tile)), 60);
     EXPECT_GT(each_is_caught(what, folds<two_sweeps<rule::pieces>>(5, 1024)), 20);
+    EXPECT_GT(each_is_caught(what, folds<two_sweeps<rule::pieces>>(33, 128, 0, 4)), 20);
   }
 }

@@ -188,7 +188,7 @@ TEST(scan_order, segments_of_any_mix) {
 TEST(scan_faults, every_operation) {
   const auto tile_by_tile = scans<scan_kind::exclusive>(1, tile + 4000);
   const auto by_warps = scans<scan_kind::exclusive>(5, 1024);
-  const auto by_four = scans<scan_kind::inclusive>(33, 100, 4);
+  const auto by_four = scans<scan_kind::inclusive>(33, 128, 4);
   for (const auto& run : {tile_by_tile, by_warps, by_four, std::function<bool(machine&)>(joins_totals)}) {
     EXPECT_GT(emulated::each_is_caught(fault::skip_barrier, run), 1);
   }
@@ -196,6 +196,11 @@ TEST(scan_faults, every_operation) {
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, by_four), 2);
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, joins_totals), 4);
   if (order::small()) return;  // some hundred scans
-  EXPECT_GT(emulated::each_is_caught(fault::shift_get, by_warps), 60);
-  EXPECT_GT(emulated::each_is_caught(fault::shift_set, by_warps), 60);
+  for (const auto what : {fault::shift_get, fault::shift_set}) {
+    EXPECT_GT(emulated::each_is_caught(what, by_warps), 60);
+    EXPECT_GT(emulated::each_is_caught(what, by_four, 0, 31), 60);
+    EXPECT_GT(emulated::each_is_caught(what, by_four, 32, 96), 60);  // 31 is the last of what a total nobody reads needs
+    EXPECT_GT(emulated::each_is_caught(what, tile_by_tile), 60);
+    EXPECT_GT(emulated::each_is_caught(what, joins_totals), 0);
+  }
 }
