@@ -94,7 +94,7 @@ TEST(raised, is_the_combine_with_a_maximum_alone) {
       const auto got = cuda::raised(s, top), expected = m(s, {top, 0, m.identity().o});
       EXPECT_EQ(got.m, expected.m);
       EXPECT_EQ(cases::bits(got.l), cases::bits(expected.l)) << own << " to " << top;
-      for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(cases::bits(got.o[k]), cases::bits(expected.o[k])) << own << " to " << top;
+      for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(cases::bits(got.o[k]), cases::bits(expected.o[k])) << own << ", " << top;
     }
   }
 }

@@ -97,7 +97,8 @@ void rows_of_every_length(kind k, const Check& check, bool many = false) {
     if (order::small() && n > 5000) continue;
     const std::int64_t count = n < 200 ? 70 : 2;
     for (auto [name, on] : emulated::machines(n, many)) {
-      check(on, elements<X>(k, count * n), count, name + ", rows of " + std::to_string(n) + ", kind " + std::to_string(int(k)));
+      check(on, elements<X>(k, count * n), count,
+            name + ", rows of " + std::to_string(n) + ", kind " + std::to_string(int(k)));
       if (testing::Test::HasFatalFailure()) return;
     }
   }
