@@ -12,9 +12,8 @@
 
 namespace regroup::cuda {
 
-/// Blocks of one launch at most; kernels step over what is left. Where a list of nodes has gaps many blocks may find none,
-/// so they are a few times what a device runs at once; a prime, lest gaps at a period fall to the same blocks.
-inline constexpr index most_blocks = index{1} << 20;
+/// Where a list of nodes has gaps many blocks may find none, so they are a few times what a device runs at once; a prime,
+/// lest gaps at a period fall to the same blocks.
 template <class Batch>
 inline constexpr index most_node_blocks = Batch::has_gaps ? 8191 : most_blocks;
 /// Ranges to a multiprocessor below which a range is made smaller, so that the last wave of blocks is a small part.
