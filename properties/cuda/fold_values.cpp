@@ -217,6 +217,26 @@ TEST(fold_values, segments_of_many_tiles_among_many_of_one_element) {
   }
 }
 
+TEST(fold_values, kept_states_are_lowered_one_by_one) {  // as after CUB's segmented reduction
+  using sum = regroup::log_sum_exp<float>;
+  const sum m;
+  for (const std::int64_t n : {1, 127, 128, 1000}) {
+    std::vector<sum::state> states;
+    std::vector<float> expected;
+    for (const float x : as_it_is<float>{}(kind::special, n)) {
+      states.push_back(m(m.lift(x), m.lift(1)));
+      expected.insert(expected.end(), {m.lower(states.back()), 99});
+    }
+    for (const std::int64_t blocks : {1, 3, 8}) {
+      std::vector<float> out(static_cast<std::size_t>(2 * n), 99);
+      machine on(schedule::random, 2);
+      using put = regroup::cuda::put_answer<sum, float>;
+      on.run(regroup::cuda::put_each<sum::state, put>{states.data(), n, {m, out.data(), 2}}, blocks);
+      EXPECT_EQ(digest_of(out), digest_of(expected)) << n << " by " << blocks;
+    }
+  }
+}
+
 TEST(fold_values, no_plan_and_no_grid_changes_a_bit) {
   const auto xs = order::elements(37 * tile + 11);
   const auto tree = order::expected<order::rule::striped>(xs);

@@ -168,6 +168,30 @@ struct put_state {
   constexpr void operator()(index row, const State& s) const { to[row] = s; }
 };
 
+/// Puts answers where the caller wants them.
+template <class M, class Out>
+struct put_answer {
+  M m;
+  Out* to;
+  index stride;
+  constexpr void operator()(index row, const state_of<M>& s) const {
+    to[row * stride] = static_cast<Out>(regroup::lower(m, s));
+  }
+};
+
+/// put(i, states[i]), a thread each: the end of a fold that kept its states.
+template <class State, class Put>
+struct put_each {
+  const State* states;
+  index count;
+  Put put;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    for (index i = b.block() * block_threads + b.thread(); i < count; i += b.blocks() * block_threads) put(i, states[i]);
+  }
+};
+
 /// Where the state of a node of `reach` elements goes: to `put` where it is a whole row's, else into the list of nodes of
 /// the rows that are longer.
 template <class M, class Put>

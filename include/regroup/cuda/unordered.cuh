@@ -62,19 +62,6 @@ struct lower_to {
   constexpr Out operator()(const state_of<M>& s) const { return static_cast<Out>(regroup::lower(m, s)); }
 };
 
-/// put(i, states[i]): CUB's segmented reduction writes the type that it computes with.
-template <class M, class Out>
-struct lower_each {
-  const state_of<M>* states;
-  index count;
-  put_answer<M, Out> put;
-  template <block Block>
-  constexpr void operator()(Block& b) const {
-    const index i = b.block() * block_threads + b.thread();
-    if (i < count) put(i, states[i]);
-  }
-};
-
 template <class M>
 constexpr void require_commutative() {
   static_assert(is_commutative<M>,
@@ -181,8 +168,9 @@ void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view
   const auto call = cuda::cub_segments(fast, xs, offsets, m, projection, states);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) {
     fast.run(call, w);
-    fast.on().launch(cuda::lower_each<M, Out>{states, out.size(), put},
-                     (out.size() + cuda::block_threads - 1) / cuda::block_threads);
+    // CUB's segmented reduction writes the type that it computes with.
+    fast.on().launch(cuda::put_each<state_of<M>, cuda::put_answer<M, Out>>{states, out.size(), put},
+                     cuda::smaller((out.size() + cuda::block_threads - 1) / cuda::block_threads, cuda::most_blocks));
   });
 }
 
