@@ -185,6 +185,7 @@ TEST(fold_values, through_a_projection) {
 TEST(fold_values, segments_of_any_mix) {
   order::dice random(5);
   for (const std::int64_t typical : {3, 40, 700, 6000}) {
+    if (order::small() && typical == 6000) return;
     std::vector<int> offsets = {0, 0};  // the first is empty
     for (int s = 1; s < 60; ++s) {
       const std::int64_t most = random(0, 9) == 0 ? 3 * tile : 2 * typical;
@@ -211,7 +212,8 @@ TEST(fold_values, segments_of_many_tiles_among_many_of_one_element) {
   const order::hashed<order::rule::pieces> m;
   const auto plan = plan_fold(lengths_of(rows), 132, sizeof(order::word));
   EXPECT_EQ(plan.levels, 2);
-  for (const std::int64_t blocks : {std::int64_t{1}, std::int64_t{7}, regroup::cuda::most_blocks}) {
+  for (const std::int64_t blocks : {std::int64_t{7}, std::int64_t{1}, regroup::cuda::most_blocks}) {
+    if (order::small() && blocks != 7) return;
     machine on(schedule::random, 8);
     EXPECT_EQ(digests_of(m, emulated::fold(on, m, rows, plan, blocks)), on_the_host(m, rows)) << blocks << " blocks";
   }

@@ -163,10 +163,10 @@ void expect_sizes_of_attention(index batches, index heads, index queries, index 
 TEST(launches, of_attention) {
   for (const index batches : {index{0}, index{1}, index{7}, index{1} << 21}) {
     for (const index heads : {index{1}, index{8}}) {
-      for (const index queries : {0, 1, 8, 9, 33, 1000}) {
-        for (const index keys : {0, 1, 64, 1024, 1025, 32'768}) {
+      for (const index queries : {0, 1, 9, 1000}) {
+        for (const index keys : {0, 1024, 1025, 32'768}) {
           if (batches > 7 && keys > 1024) continue;  // as many launches as waves
-          for (const int dv : {0, 1, 64, 65, 128, 129}) {
+          for (const int dv : {0, 64, 65, 129}) {
             expect_sizes_of_attention<cuda::plain_arithmetic>(batches, heads, queries, keys, dv);
             expect_sizes_of_attention<cuda::tensor_arithmetic>(batches, heads, queries, keys, dv);
             if (HasFailure()) return;

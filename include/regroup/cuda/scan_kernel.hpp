@@ -99,6 +99,7 @@ struct scan_short_rows {
 /// First pass: the total of every tile that another one follows.
 template <class M, class In>
 struct scan_totals {
+  static constexpr int resident_blocks = In::has_gaps ? 3 : 4;  // of segments 128 registers spill
   M m;
   In rows;
   state_of<M>* totals;
