@@ -279,4 +279,23 @@ TEST(attention_mma_faults, every_product_and_shuffle) {  // of one tile that eve
             24 + 6 + 8 * 8 * 3);
 }
 
+/// Every row sees every key, with scores of its own.
+struct by_query {
+  constexpr float operator()(float s, index, index, index query, index) const {
+    return s + 0.05f * static_cast<float>(query % 7) * s;
+  }
+};
+
+TEST(attention_mma_faults, every_index_of_shared_memory) {
+  if (order::small()) GTEST_SKIP() << "a hundred kernels";
+  // The first 64 reads, of what rows see, are the plain kernel's. Then keys' places, rows, matrices of k and of v.
+  const auto of_16_bits = attends<bfloat16>({1, 1, 64, 64, 64, 64}, by_query{});
+  EXPECT_EQ(each_is_caught(fault::shift_get, of_16_bits, 64), 64 + 4 + 2 + 16 + 4 + 2 + 16);
+  EXPECT_EQ(each_is_caught(fault::shift_set, of_16_bits), 1 + 1 + 4 + 1 + 4);
+  // Of floats fragments are read one by one: those of k, and of v's first keys.
+  const auto of_float = attends<float>({1, 1, 64, 64, 8, 32}, by_query{});
+  EXPECT_GT(each_is_caught(fault::shift_get, of_float, 64, 64 + 2 * 8 + 2 + 8 + 2 + 2 * 8 + 8), 64 + 52);
+  EXPECT_GT(each_is_caught(fault::shift_set, of_float, 0, 2 + 2 * 8 + 8), 2 + 24);
+}
+
 }  // namespace

@@ -82,6 +82,23 @@ struct problem {
 
 }  // namespace
 
+TEST(raised, is_the_combine_with_a_maximum_alone) {
+  using monoid = regroup::softmax_mean<float, regroup::fixed_vector<float, 3>>;
+  const float infinity = std::numeric_limits<float>::infinity();
+  const monoid m;
+  for (const float own : {-infinity, -3e38f, -90.f, -0.0f, 0.0f, 1e-44f, 1.5f, 3e38f, infinity}) {
+    monoid::state s{own, 3.3f, {{-0.0f, 1e-38f, -7.7f}}};
+    if (own == -infinity) s = m.identity();
+    for (const float top : {-infinity, -3e38f, -89.f, -0.0f, 0.0f, 0.3f, 88.f, 3e38f, infinity}) {
+      if (top < own) continue;
+      const auto got = cuda::raised(s, top), expected = m(s, {top, 0, m.identity().o});
+      EXPECT_EQ(got.m, expected.m);
+      EXPECT_EQ(cases::bits(got.l), cases::bits(expected.l)) << own << " to " << top;
+      for (std::size_t k = 0; k < 3; ++k) EXPECT_EQ(cases::bits(got.o[k]), cases::bits(expected.o[k])) << own << ", " << top;
+    }
+  }
+}
+
 TEST(attention_states, have_the_hosts_bits) {
   for (const auto& [q, key_heads, keys, dv] : std::vector<std::tuple<shape, std::int64_t, std::int64_t, std::int64_t>>{
            {{2, 4, 9, 33}, 2, 70, 40}, {{1, 2, 5, 3}, 1, 1030, 130}, {{1, 1, 4, 4}, 1, 0, 5}, {{1, 2, 3, 4}, 2, 7, 0}}) {

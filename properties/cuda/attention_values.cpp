@@ -221,8 +221,10 @@ TEST(device_attention, strides_ranks_and_sinks) {
 TEST(device_attention, special_values) {
   const extents e{1, 2, 2, 5, 140, 4, 6};
   const auto both = [](const problem<float>& p, const char* what) {
-    EXPECT_TRUE(same_bits(p.emulated(machine(schedule::random, 2), causal{}), p.on_the_host(causal{}))) << what;
-    EXPECT_TRUE(same_bits(p.emulated(machine(schedule::random, 2), every_third{}), p.on_the_host(every_third{}))) << what;
+    for (const auto& [name, on] : emulated::machines()) {
+      EXPECT_TRUE(same_bits(p.emulated(on, causal{}), p.on_the_host(causal{}))) << name << ", " << what;
+      EXPECT_TRUE(same_bits(p.emulated(on, every_third{}), p.on_the_host(every_third{}))) << name << ", " << what;
+    }
   };
   for (const float x : {not_a_number, infinity, -infinity, 3e38f, -0.0f, 1e-44f}) {
     const std::string what = std::to_string(x);

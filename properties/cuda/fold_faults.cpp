@@ -19,9 +19,9 @@ using emulated::machine;
 using order::rule;
 using order::word;
 
-/// The fold of rows of n elements by one block, against the trees.
+/// The fold of rows of n elements by one block, against the trees; with teams of `short_team` threads where that is not 0.
 template <class M>
-std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int64_t reach = 0) {
+std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int64_t reach = 0, int short_team = 0) {
   return [=](machine& on) {
     const auto xs = order::elements(rows * n);
     const auto batch = emulated::rows_of(xs, rows);
@@ -30,6 +30,7 @@ std::function<bool(machine&)> folds(std::int64_t rows, std::int64_t n, std::int6
       plan.reach = reach;
       plan.levels = 0;
     }
+    if (short_team != 0) plan = {.short_team = short_team, .shortest = n};
     const auto states = emulated::fold(on, M{}, batch, plan, 1);
     for (std::int64_t r = 0; r < rows; ++r) {
       const std::vector<word> row(xs.begin() + r * n, xs.begin() + (r + 1) * n);
@@ -97,7 +98,7 @@ TEST(fold_faults, every_barrier_between_rows_of_one_block) {
     std::vector<int> answers(2, 0);
     using put = emulated::collected<word>;
     using kernel = regroup::cuda::fold_nodes<recorded<rule::striped>, std::remove_const_t<decltype(batch)>, put>;
-    on.run(kernel{m, batch, tile, leaves.data(), -1, {nullptr, put{states.data(), answers.data()}}}, 1);
+    on.run(kernel{m, batch, tile, leaves.data(), {nullptr, put{states.data(), answers.data()}}}, 1);
     for (std::size_t r = 0; r < 2; ++r) {
       const auto first = leaves.begin() + static_cast<std::ptrdiff_t>(33 * r);
       if (states[r] != *reference::perfect(m, order::operands({first, first + 33}))) return false;
@@ -106,12 +107,34 @@ TEST(fold_faults, every_barrier_between_rows_of_one_block) {
   };
   EXPECT_EQ(each_is_caught(fault::skip_barrier, two_rows), 2);
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, two_rows), 10);
+  EXPECT_EQ(each_is_caught(fault::shift_get, two_rows), 2);
+  EXPECT_EQ(each_is_caught(fault::shift_set, two_rows), 2);
+}
+
+TEST(fold_faults, every_operation_between_segments_of_one_block) {
+  // Every fourth of 40 is long, the last too, the others' places in the list are gaps, and one block passes them all.
+  const auto run = [](machine& on) {
+    std::vector<int> offsets = {0};
+    for (int s = 0; s < 40; ++s) offsets.push_back(offsets.back() + (s % 4 == 3 ? 1040 + s : 7));
+    const auto xs = order::elements(offsets.back());
+    const regroup::cuda::segment_batch<const word, int> rows{xs.data(), offsets.data(), 40, offsets.back()};
+    const auto states = emulated::fold(on, recorded<rule::striped>{}, rows, plan_fold(lengths_of(rows), 1, 24), 1);
+    for (std::int64_t s = 0; s < 40; ++s) {
+      const auto first = xs.begin() + offsets[static_cast<std::size_t>(s)];
+      if (states[s] != order::expected<rule::striped>({first, first + rows[s].size()})) return false;
+    }
+    return true;
+  };
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, run), 2 + 10);
+  EXPECT_GT(each_is_caught(fault::shift_get, run, 0, 12), 12);
+  EXPECT_GT(each_is_caught(fault::shift_set, run), 1);
 }
 
 TEST(fold_faults, every_shuffle) {
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<recorded<rule::striped>>(1, 3 * tile, 4 * tile)), 17);
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<recorded<rule::pieces>>(1, 3 * tile, 4 * tile)), 17);
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<two_sweeps<rule::pieces>>(5, 1024)), 24);
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, folds<two_sweeps<rule::striped>>(33, 128, 0, 4)), 2 * (2 + 3 + 1));
 }
 
 TEST(fold_faults, every_index_of_shared_memory) {
@@ -120,5 +143,6 @@ TEST(fold_faults, every_index_of_shared_memory) {
     EXPECT_GE(each_is_caught(what, folds<recorded<rule::striped>>(1, 3 * tile, 4 * tile)), 3);
     EXPECT_GT(each_is_caught(what, folds<recorded<rule::pieces>>(1, 2 * tile, 4 * tile)), 60);
     EXPECT_GT(each_is_caught(what, folds<two_sweeps<rule::pieces>>(5, 1024)), 20);
+    EXPECT_GT(each_is_caught(what, folds<two_sweeps<rule::pieces>>(33, 128, 0, 4)), 20);
   }
 }

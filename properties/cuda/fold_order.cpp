@@ -21,7 +21,7 @@ void every_edge() {
     if (order::small() && n > 2 * regroup::tile_elements + 1) continue;
     const auto xs = order::elements(n);
     const word tree = order::expected<Rule>(xs);
-    for (auto [name, machine] : emulated::machines()) {
+    for (auto [name, machine] : emulated::machines(n)) {
       const order::hashed<Rule, State> m;
       const auto state = emulated::fold(machine, m, emulated::one_row(xs));
       ASSERT_EQ(m.lower(state[0]), tree) << name << ", n = " << n;

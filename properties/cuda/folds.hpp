@@ -82,17 +82,15 @@ regroup::cuda::row_batch<const X> rows_of(const std::vector<X>& xs, index count)
   return {xs.data(), count, n, n, 1};
 }
 
-/// Every order in which the threads of a block may run; one of them in the slow builds.
-inline const std::vector<std::pair<std::string, machine>>& machines() {
-  static const std::vector<std::pair<std::string, machine>> all = [] {
-    std::vector<std::pair<std::string, machine>> some = {{"random", machine(schedule::random, 7)}};
-    if (!order::small()) {
-      some.push_back({"forward", machine(schedule::forward)});
-      some.push_back({"backward", machine(schedule::backward)});
-    }
-    return some;
-  }();
-  return all;
+/// The orders in which the threads of a block may run: all of them where rows are short, or where `many`; else one.
+inline constexpr index short_row = 300;
+inline std::vector<std::pair<std::string, machine>> machines(index length = short_row + 1, bool many = !order::small()) {
+  std::vector<std::pair<std::string, machine>> some = {{"random", machine(schedule::random, 7)}};
+  if (many || length <= short_row) {
+    some.push_back({"forward", machine(schedule::forward)});
+    some.push_back({"backward", machine(schedule::backward)});
+  }
+  return some;
 }
 
 }  // namespace emulated

@@ -55,7 +55,7 @@ template <rule Rule, class State>
 void every_edge() {
   for (const std::int64_t n : order::edges()) {
     if (n > (order::small() ? 2 : 20) * tile + 1) continue;
-    for (auto [name, on] : emulated::machines()) {
+    for (auto [name, on] : emulated::machines(n)) {
       expect_scans<Rule, State>(on, n, name + ", n = " + std::to_string(n));
       if (testing::Test::HasFatalFailure()) return;
       if (n > 3 * tile) break;  // one schedule will do
@@ -72,10 +72,12 @@ void expect_the_bits_of_seq(const M& m, const std::vector<X>& xs, std::int64_t c
     std::vector<answer> expected(xs.size());
     std::vector<answer> ys(xs.size());
     verb(regroup::view<const X>(xs.data(), {count, n}), regroup::view<answer>(expected.data(), {count, n}));
-    machine on(schedule::random, 5);
-    scan<Kind>(on, m, emulated::rows_of(xs, count), row_to(ys, count));
-    for (std::size_t i = 0; i < xs.size(); ++i) {
-      ASSERT_EQ(order::digest_of(ys[i]), order::digest_of(expected[i])) << count << " rows of " << n << " at " << i;
+    for (auto [name, on] : emulated::machines(n, false)) {
+      scan<Kind>(on, m, emulated::rows_of(xs, count), row_to(ys, count));
+      for (std::size_t i = 0; i < xs.size(); ++i) {
+        ASSERT_EQ(order::digest_of(ys[i]), order::digest_of(expected[i]))
+            << name << ", " << count << " rows of " << n << " at " << i;
+      }
     }
   };
   check(std::integral_constant<scan_kind, scan_kind::inclusive>{},
@@ -171,13 +173,14 @@ TEST(scan_order, segments_of_any_mix) {
     std::vector<word> ys(xs.size(), 99);
     using batch = regroup::cuda::segment_batch<const word, int>;
     const batch in{xs.data(), offsets.data(), 40, offsets.back()};
-    machine on;
-    scan<scan_kind::exclusive>(on, order::hashed<rule::striped>{}, in,
-                               regroup::cuda::segment_batch<word, int>{ys.data(), offsets.data(), 40, offsets.back()});
-    for (std::size_t s = 0; s < 40; ++s) {
-      const std::vector<word> segment(xs.begin() + offsets[s], xs.begin() + offsets[s + 1]);
-      const std::vector<word> got(ys.begin() + offsets[s], ys.begin() + offsets[s + 1]);
-      ASSERT_TRUE(got == order::expected_exclusive(segment)) << "segment " << s << " of " << segment.size();
+    for (auto [name, on] : emulated::machines(0)) {
+      scan<scan_kind::exclusive>(on, order::hashed<rule::striped>{}, in,
+                                 regroup::cuda::segment_batch<word, int>{ys.data(), offsets.data(), 40, offsets.back()});
+      for (std::size_t s = 0; s < 40; ++s) {
+        const std::vector<word> segment(xs.begin() + offsets[s], xs.begin() + offsets[s + 1]);
+        const std::vector<word> got(ys.begin() + offsets[s], ys.begin() + offsets[s + 1]);
+        ASSERT_TRUE(got == order::expected_exclusive(segment)) << name << ", segment " << s << " of " << segment.size();
+      }
     }
   }
 }
@@ -185,7 +188,7 @@ TEST(scan_order, segments_of_any_mix) {
 TEST(scan_faults, every_operation) {
   const auto tile_by_tile = scans<scan_kind::exclusive>(1, tile + 4000);
   const auto by_warps = scans<scan_kind::exclusive>(5, 1024);
-  const auto by_four = scans<scan_kind::inclusive>(33, 100, 4);
+  const auto by_four = scans<scan_kind::inclusive>(33, 128, 4);
   for (const auto& run : {tile_by_tile, by_warps, by_four, std::function<bool(machine&)>(joins_totals)}) {
     EXPECT_GT(emulated::each_is_caught(fault::skip_barrier, run), 1);
   }
@@ -193,6 +196,11 @@ TEST(scan_faults, every_operation) {
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, by_four), 2);
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, joins_totals), 4);
   if (order::small()) return;  // some hundred scans
-  EXPECT_GT(emulated::each_is_caught(fault::shift_get, by_warps), 60);
-  EXPECT_GT(emulated::each_is_caught(fault::shift_set, by_warps), 60);
+  for (const auto what : {fault::shift_get, fault::shift_set}) {
+    EXPECT_GT(emulated::each_is_caught(what, by_warps), 60);
+    EXPECT_GT(emulated::each_is_caught(what, by_four, 0, 31), 60);
+    EXPECT_GT(emulated::each_is_caught(what, by_four, 32, 96), 60);  // 31 is the last of what a total nobody reads needs
+    EXPECT_GT(emulated::each_is_caught(what, tile_by_tile), 60);
+    EXPECT_GT(emulated::each_is_caught(what, joins_totals), 0);
+  }
 }

@@ -18,12 +18,33 @@ using emulated::fault;
 using emulated::machine;
 using regroup::softmax_parts::probability;
 
-/// softmax of rows of n elements in place, by one block or cluster, against the same without a fault; the largest element of
-/// every row in each of the lanes that one wrong step of the tree leaves out, in any of its tiles.
+using input = std::vector<float>;
+
+/// softmax in place of rows, all those of an input as long as each other, by so many blocks or clusters, against the same
+/// without a fault.
+std::function<bool(machine&)> normalises(const std::vector<input>& inputs, std::int64_t count, int clusters,
+                                         std::int64_t blocks = 1) {
+  const auto run = [=](machine& on) {
+    order::digest all;
+    for (input ys : inputs) {
+      const auto places = emulated::places_of(ys, count);
+      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 1, blocks, clusters)).add(ys);
+    }
+    return all.value();
+  };
+  machine whole;
+  const std::uint64_t expected = run(whole);
+  return [=](machine& on) { return run(on) == expected; };
+}
+
+/// The lanes that one wrong step of the tree leaves out.
+constexpr std::int64_t lanes_left_out[] = {0, 1, 2, 4, 8, 16, 32, 64, 96};
+
+/// The largest element of every row in each of those lanes, in any of its tiles.
 std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n, int clusters = cuda::most_cluster_blocks) {
-  std::vector<std::vector<float>> inputs;
+  std::vector<input> inputs;
   for (std::int64_t first = 0; first < n; first += regroup::tile_elements) {
-    for (const std::int64_t lane : {0, 1, 2, 4, 8, 16, 32, 64, 96}) {
+    for (const std::int64_t lane : lanes_left_out) {
       if (first + lane >= n) break;
       inputs.push_back(order::numbers<float>(order::kind::plain, count * n, 77));
       for (std::int64_t r = 0; r < count; ++r) {
@@ -32,17 +53,16 @@ std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n, int clust
       if (first >= 2 * regroup::tile_elements) break;  // two tiles are as many as a block folds by a way of its own
     }
   }
-  const auto run = [=](machine& on) {
-    order::digest all;
-    for (std::vector<float> ys : inputs) {
-      const auto places = emulated::places_of(ys, count);
-      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 1, 1, clusters)).add(ys);
-    }
-    return all.value();
-  };
-  machine whole;
-  const std::uint64_t expected = run(whole);
-  return [=](machine& on) { return run(on) == expected; };
+  return normalises(inputs, count, clusters);
+}
+
+/// A row that is split, whose tiles have their largest elements in those lanes: so large that what misses one overflows.
+std::function<bool(machine&)> split_row(std::int64_t blocks) {
+  input xs = order::numbers<float>(order::kind::plain, 17 * regroup::tile_elements - 5, 77);
+  for (std::size_t t = 0; t < 17; ++t) {
+    xs[t * 4096 + static_cast<std::size_t>(lanes_left_out[t % 9])] = 300 + 0.37f * static_cast<float>(t);
+  }
+  return normalises({xs}, 1, 1, blocks);
 }
 
 }  // namespace
@@ -70,6 +90,14 @@ TEST(softmax_faults, of_a_cluster) {  // two whole blocks; or four, the third wi
   if (order::small()) return;
   EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 16'384)), 19);
   for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_GT(each_is_caught(what, rows(1, 16'500)), 4);
+}
+
+TEST(softmax_faults, of_a_split_row) {
+  ASSERT_TRUE(cuda::plan_rows<float>(17 * 4096 - 5).is_split());
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, split_row(17)), 2 * 5);
+  for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_GE(each_is_caught(what, split_row(17)), 2);
+  if (order::small()) return;
+  EXPECT_GT(each_is_caught(fault::skip_barrier, split_row(1)), 17 * 3);
 }
 
 TEST(row_plan, by_the_length_and_the_device) {

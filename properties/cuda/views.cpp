@@ -10,6 +10,7 @@
 #include "regroup/cuda/fold_plan.hpp"
 #include "regroup/cuda/scan_plan.hpp"
 #include "regroup/cuda/view.hpp"
+#include "regroup/monoids/arithmetic.hpp"
 #include "said.hpp"
 
 namespace {
@@ -117,6 +118,37 @@ TEST(plans, cover_every_shape) {
   }
 }
 
+/// Blocks that a fold and a scan of segments launch; the offsets are the device's, and nobody here may look at them.
+std::int64_t blocks_for(std::int64_t count, std::int64_t total) {
+  const cuda::segment_batch<const float, int> rows{nullptr, nullptr, count, total};
+  const cuda::segment_batch<float, int> out{nullptr, nullptr, count, total};
+  std::int64_t all = 0;
+  const auto launch = [&](const auto&, std::int64_t blocks) {
+    EXPECT_TRUE(blocks > 0 && blocks <= cuda::most_blocks) << count << " segments of " << total;
+    all += blocks;
+  };
+  const regroup::plus<float> m;
+  launch_fold(launch, cuda::plan_fold(lengths_of(rows), 132, 4), m, rows, nullptr, cuda::put_state<float>{});
+  cuda::launch_scan<regroup::scan_kind::exclusive>(launch, cuda::plan_scan(lengths_of(rows)), m, rows, out, nullptr);
+  return all;
+}
+
+TEST(plans, segments_need_no_block_each) {
+  constexpr std::int64_t many = 1'000'000, nodes = cuda::most_node_blocks<cuda::segment_batch<const float, int>>;
+  // Eight launches of nodes at most, and teams of 4 or 32 threads: 32 or 4 segments a block, of a fold and of a scan.
+  EXPECT_LE(blocks_for(many, 10 * many), 2 * many / 32 + 8 * nodes);
+  EXPECT_LE(blocks_for(many, 10 * many + (1 << 28)), 2 * many / 4 + 8 * nodes);
+  EXPECT_LE(blocks_for(many, many << 13), 2 * many / 4 + 10 * nodes);  // all long
+  EXPECT_LE(blocks_for(many, 0), 2 * many / 32);
+  EXPECT_LE(blocks_for(100, 100 << 20), 2 * 25 + 8 * nodes);
+  EXPECT_GE(blocks_for(100, 100 << 20), 2 * nodes);  // of their tiles
+  EXPECT_EQ(blocks_for(0, 0), 0);
+  // Nor places of the workspace: two for as many elements as a range has.
+  const cuda::segment_batch<const float, int> rows{nullptr, nullptr, many, 10 * many};
+  const auto plan = cuda::plan_fold(lengths_of(rows), 132, 4);
+  EXPECT_LE(workspace_states(plan, rows), 2 * rows.total / plan.reach + 2 * rows.total / plan.reach / 127);
+}
+
 TEST(plans, slots_of_segments_have_room_for_every_node) {
   order::dice random(3);
   for (int round = 0; round < 200; ++round) {
@@ -124,18 +156,23 @@ TEST(plans, slots_of_segments_have_room_for_every_node) {
     const std::int64_t count = random(1, 60);
     for (std::int64_t s = 0; s < count; ++s) offsets.push_back(offsets.back() + static_cast<int>(random(0, 3) * random(0, 40)));
     const std::int64_t reach = random(1, 50);
+    const std::int64_t above = random(0, reach);
     const cuda::segment_batch<const float, int> rows{nullptr, offsets.data(), count, offsets.back()};
-    std::vector<int> taken(static_cast<std::size_t>(rows.slots(reach)), 0);
+    std::vector<int> taken(static_cast<std::size_t>(rows.slots(reach, above)), 0);
     for (std::int64_t s = 0; s < count; ++s) {
+      if (rows[s].size() <= above) continue;
       for (std::int64_t node = 0; node < cuda::nodes_of(rows[s].size(), reach); ++node) {
-        const std::int64_t slot = rows.slot_of(s, reach) + node;
-        ASSERT_LT(slot, rows.slots(reach));
+        const std::int64_t slot = rows.slot_of(s, reach, above) + node;
+        ASSERT_LT(slot, rows.slots(reach, above));
         ++taken[static_cast<std::size_t>(slot)];
-        const auto [row, position] = rows.locate(slot, reach);
+        const auto [row, position] = rows.locate(slot, reach, above);
         ASSERT_EQ(row, s);
         ASSERT_EQ(position, node);
       }
     }
-    for (const int n : taken) ASSERT_LE(n, 1);
+    for (std::size_t slot = 0; slot < taken.size() + 130; ++slot) {  // blocks ask past the end
+      const bool is_found = rows.locate(static_cast<std::int64_t>(slot), reach, above).row >= 0;
+      ASSERT_EQ(slot < taken.size() ? taken[slot] : 0, is_found ? 1 : 0);
+    }
   }
 }

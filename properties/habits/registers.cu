@@ -44,6 +44,7 @@ void instantiate(const cuda::device& on) {
   folds(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
   folds(on, regroup::moments<double>{}, rows<double>{});
   scans(on, regroup::log_sum_exp<float>{}, rows<float>{});
+  scans(on, regroup::log_sum_exp<float>{}, segments<float>{}, cuda::segment_batch<float, int>{});
   scans(on, regroup::affine<float>{}, rows<regroup::affine_map<float>>{});
   scans(on, regroup::plus<float>{}, cuda::axes_batch<const float>{}, cuda::axes_batch<float>{});
   runs(on);

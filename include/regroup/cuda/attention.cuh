@@ -35,9 +35,8 @@ template <class Device, class T, class Rule, class Out>
 void attend(const Device& on, const attention_work<T, Rule, Out>& work, const workspace& w) {
   const attention_plan plan = plan_for(on, work);
   w.require(plan.bytes);
-  launch_attention<arithmetic_of<Device>>(
-      [&on](const auto& kernel, index blocks) { on.launch(kernel, std::min(blocks, most_blocks)); }, plan, work,
-      w.data);
+  launch_attention<arithmetic_of<Device>>([&on](const auto& kernel, index blocks) { on.launch(kernel, blocks); }, plan,
+                                          work, w.data);
 }
 
 }  // namespace cuda

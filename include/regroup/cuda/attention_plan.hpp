@@ -288,7 +288,8 @@ attention_plan plan_attention(const attention_call<T>& call, index leaves, int p
   return plan;
 }
 
-/// launch(kernel, blocks) for every kernel of a call, in order, with `plan.bytes` of workspace.
+/// launch(kernel, blocks) for every kernel of a call, in order, with `plan.bytes` of workspace; of more units than a launch
+/// has blocks, a block takes several.
 template <class Arithmetic = plain_arithmetic, class Launch, class T, class Rule, class Out>
 void launch_attention(const Launch& launch, const attention_plan& plan, const attention_work<T, Rule, Out>& work,
                       void* workspace) {
@@ -299,10 +300,10 @@ void launch_attention(const Launch& launch, const attention_plan& plan, const at
     for (index first = 0; first < plan.units; first += plan.wave) {
       const index count = std::min(plan.wave, plan.units - first);
       launch(attend_leaves<T, Rule, tile, put>{work.call, work.rule, first, count, work.leaves, {nodes, work.put}},
-             count * work.leaves);
+             smaller(count * work.leaves, most_blocks));
       if (nodes == nullptr) continue;
       launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put},
-             count * Shape::shards / block_threads);
+             smaller(count * Shape::shards / block_threads, most_blocks));
     }
   });
 }

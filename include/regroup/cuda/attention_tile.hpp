@@ -35,12 +35,13 @@ constexpr float scored_by(const mask_rules::all_of<Rules...>& all, float score, 
   return hides ? -math::detail::infinity<float> : score;
 }
 
-/// The same state in the frame of a maximum that is not lower: what a tile's keys are added to.
+/// The same state in the frame of a maximum that is not lower: what a tile's keys are added to, and softmax_mean's combine
+/// with a state of that maximum and no keys.
 template <class State>
 constexpr State raised(const State& s, float m) {
-  if (!(m > s.m)) return s;
-  const float factor = math::decay(s.m - m);
-  return {m, math::product(s.l, factor), scale(s.o, factor)};
+  if (!(s.m < m)) return s;
+  const rescale<float> merge{s.m, m};
+  return {m, math::product(s.l, merge.factor), scale(s.o, merge.factor)};
 }
 /// Four columns of a row, which shared memory hands over at once.
 struct alignas(16) quad {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many rows as a device sees them, and the nodes of their trees as one list. A node of reach r covers r elements of a row;
-// every row has its nodes side by side, and `slot` is a node's number in the list. Segments have theirs without a prefix
-// sum: segment s begins at slot offsets[s] / r + s, which leaves room for all its nodes and at most one unused.
-// Level: device.
+// Many rows as a device sees them, and the nodes of their trees as one list: a node of reach r covers r elements of a row,
+// for rows longer than `above`; a row has its nodes side by side, and `slot` is a node's number in the list. Segments need
+// no prefix sum for theirs: one that begins at element b begins at slot b / r + b / (above + 1), which is room for all nodes
+// of a long one, and the list has gaps, but no longer for more short ones. Level: device.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@
 
 namespace regroup::cuda {
 
-/// Node `position` of row `row`.
+/// Node `position` of row `row`, or of none: -1.
 struct node_place {
   index row;
   index position;
@@ -25,6 +25,7 @@ constexpr index nodes_of(index n, index reach) noexcept { return n == 0 ? 1 : (n
 /// for inputs.
 template <class X, class Projection = std::identity>
 struct row_batch {
+  static constexpr bool has_gaps = false;
   X* first;
   index count;
   index length;
@@ -36,9 +37,11 @@ struct row_batch {
   constexpr auto operator[](index row) const {
     return project(strided<X>{first + row * row_stride, length, stride}, projection);
   }
-  [[nodiscard]] constexpr index slots(index reach) const noexcept { return count * nodes_of(length, reach); }
-  [[nodiscard]] constexpr index slot_of(index row, index reach) const noexcept { return row * nodes_of(length, reach); }
-  [[nodiscard]] constexpr node_place locate(index slot, index reach) const noexcept {
+  [[nodiscard]] constexpr index slots(index reach, index) const noexcept { return count * nodes_of(length, reach); }
+  [[nodiscard]] constexpr index slot_of(index row, index reach, index) const noexcept {
+    return row * nodes_of(length, reach);
+  }
+  [[nodiscard]] constexpr node_place locate(index slot, index reach, index) const noexcept {
     const index nodes = nodes_of(length, reach);
     return {slot / nodes, slot % nodes};
   }
@@ -47,9 +50,10 @@ struct row_batch {
 /// One source of any kind as one row.
 template <class Source>
 struct one_source : single<Source> {
-  [[nodiscard]] constexpr index slots(index reach) const { return nodes_of(this->source.size(), reach); }
-  [[nodiscard]] constexpr index slot_of(index, index) const noexcept { return 0; }
-  [[nodiscard]] constexpr node_place locate(index slot, index) const noexcept { return {0, slot}; }
+  static constexpr bool has_gaps = false;
+  [[nodiscard]] constexpr index slots(index reach, index) const { return nodes_of(this->source.size(), reach); }
+  [[nodiscard]] constexpr index slot_of(index, index, index) const noexcept { return 0; }
+  [[nodiscard]] constexpr node_place locate(index slot, index, index) const noexcept { return {0, slot}; }
 };
 template <class Source>
 one_source(single<Source>) -> one_source<Source>;
@@ -103,6 +107,7 @@ struct walked_batch : axes_batch<X, Projection> {
 /// Segments [offsets[s], offsets[s + 1]) of `total` elements; the offsets are in device memory.
 template <class X, class Offset, class Projection = std::identity>
 struct segment_batch {
+  static constexpr bool has_gaps = true;
   X* first;
   const Offset* offsets;
   index count;
@@ -114,20 +119,26 @@ struct segment_batch {
     const index begin = at(s);
     return project(strided<X>{first + begin, at(s + 1) - begin, 1}, projection);
   }
-  [[nodiscard]] constexpr index slots(index reach) const noexcept { return total / reach + count; }
-  [[nodiscard]] constexpr index slot_of(index s, index reach) const { return at(s) / reach + s; }
-  [[nodiscard]] constexpr node_place locate(index slot, index reach) const {
-    index low = 0;  // the last segment that begins at `slot` or before
+  [[nodiscard]] constexpr index slots(index reach, index above) const noexcept {
+    return total / reach + total / (above + 1);
+  }
+  [[nodiscard]] constexpr index slot_of(index s, index reach, index above) const {
+    return at(s) / reach + at(s) / (above + 1);
+  }
+  [[nodiscard]] constexpr node_place locate(index slot, index reach, index above) const {
+    index low = 0;  // the last segment that begins at `slot` or before: whose the slot is, if anybody's
     index high = count - 1;
     while (low < high) {
       const index middle = low + (high - low + 1) / 2;
-      if (slot_of(middle, reach) <= slot) {
+      if (slot_of(middle, reach, above) <= slot) {
         low = middle;
       } else {
         high = middle - 1;
       }
     }
-    return {low, slot - slot_of(low, reach)};
+    const index length = at(low + 1) - at(low);
+    const index position = slot - slot_of(low, reach, above);
+    return {length > above && position < nodes_of(length, reach) ? low : -1, position};
   }
 
  private:

@@ -18,6 +18,8 @@ namespace regroup::cuda {
 /// Threads of a block, one for each lane of a tile; and of a warp.
 inline constexpr int block_threads = static_cast<int>(lanes);
 inline constexpr int warp_threads = 32;
+/// Blocks of one launch at most; kernels step over what is left.
+inline constexpr index most_blocks = index{1} << 20;
 
 /// The operations, all of them collective but the first three. A group is `Width` neighbouring threads of a warp (1, 2, 4,
 /// ..., 32), aligned; threads of different groups may be anywhere.

@@ -44,17 +44,6 @@ class device_buffer {
   cudaStream_t stream_;
 };
 
-/// Puts answers where the caller wants them.
-template <class M, class Out>
-struct put_answer {
-  M m;
-  Out* to;
-  index stride;
-  constexpr void operator()(index row, const state_of<M>& s) const {
-    to[row * stride] = static_cast<Out>(regroup::lower(m, s));
-  }
-};
-
 /// CCCL's word for results that may differ from run to run (cuda/unordered.cuh). Without it results are more than its
 /// `gpu_to_gpu`: they have the bits of a CPU.
 struct not_guaranteed_t {};

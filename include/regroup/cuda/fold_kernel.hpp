@@ -168,14 +168,27 @@ struct put_state {
   constexpr void operator()(index row, const State& s) const { to[row] = s; }
 };
 
-/// Where a node's state goes: to `put` with its row once the row is whole, else into the list of nodes.
+/// Puts answers where the caller wants them.
+template <class M, class Out>
+struct put_answer {
+  M m;
+  Out* to;
+  index stride;
+  constexpr void operator()(index row, const state_of<M>& s) const {
+    to[row * stride] = static_cast<Out>(regroup::lower(m, s));
+  }
+};
+
+/// Where the state of a node of `reach` elements goes: to `put` where it is a whole row's, else into the list of nodes of
+/// the rows that are longer.
 template <class M, class Put>
 struct node_sink {
-  state_of<M>* nodes;  // null in the last kernel
+  state_of<M>* nodes;
   Put put;
-  constexpr void operator()(index slot, index row, const state_of<M>& s) const {
-    if (nodes != nullptr) {
-      nodes[slot] = s;
+  template <class Batch>
+  constexpr void operator()(const Batch& rows, index reach, index row, index position, const state_of<M>& s) const {
+    if (rows[row].size() > reach) {
+      nodes[rows.slot_of(row, reach, reach) + position] = s;
     } else {
       put(row, s);
     }
@@ -240,37 +253,33 @@ struct fold_ranges {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_node(b, rows, reach, [&](auto& of, index slot, index row, index position) {
+    each_node(b, rows, reach, shortest, [&](auto& of, index row, index position) {
       const auto source = rows[row];
       const index first = position * reach;
-      const index n = smaller(source.size() - first, reach);
-      if (source.size() <= shortest || (n <= 0 && position > 0)) return;
-      const state_of<M> s = n <= 0 ? m.identity() : range_of(m, of, source, first, n);
-      if (of.rank() == 0) sink(slot, row, s);
+      const state_of<M> s = range_of(m, of, source, first, smaller(source.size() - first, reach));
+      if (of.rank() == 0) sink(rows, reach, row, position, s);
     });
   }
 };
 
-/// Nodes of reach `below` to nodes L times as far, one a block.
+/// Nodes of reach `below` to nodes L times as far, one a block, of the rows that are longer than `below`.
 template <class M, class Batch, class Put>
 struct fold_nodes {
   M m;
   Batch rows;
   index below;
   const state_of<M>* children;
-  index shortest;
   node_sink<M, Put> sink;
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_node(b, rows, below * lanes, [&](auto& of, index slot, index row, index position) {
-      const index n = rows[row].size();
-      const index count = smaller(nodes_of(n, below) - position * lanes, lanes);
-      if (n <= shortest || count <= 0) return;
+    const index reach = below * lanes;
+    each_node(b, rows, reach, below, [&](auto& of, index row, index position) {
+      const index count = smaller(nodes_of(rows[row].size(), below) - position * lanes, lanes);
       state_of<M> s = m.identity();
-      if (of.rank() < count && n > 0) s = children[rows.slot_of(row, below) + position * lanes + of.rank()];
+      if (of.rank() < count) s = children[rows.slot_of(row, below, below) + position * lanes + of.rank()];
       s = of.perfect(m, s, static_cast<int>(count));
-      if (of.rank() == 0) sink(slot, row, s);
+      if (of.rank() == 0) sink(rows, reach, row, position, s);
     });
   }
 };

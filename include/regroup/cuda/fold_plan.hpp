@@ -12,8 +12,10 @@
 
 namespace regroup::cuda {
 
-/// Blocks of one launch at most; kernels step over what is left.
-inline constexpr index most_blocks = index{1} << 20;
+/// Where a list of nodes has gaps many blocks may find none, so they are a few times what a device runs at once; a prime,
+/// lest gaps at a period fall to the same blocks.
+template <class Batch>
+inline constexpr index most_node_blocks = Batch::has_gaps ? 8191 : most_blocks;
 /// Ranges to a multiprocessor below which a range is made smaller, so that the last wave of blocks is a small part.
 inline constexpr index ranges_a_processor = 64;
 
@@ -48,7 +50,8 @@ struct fold_plan {
 /// States up to this are small enough that one of four threads holds 32 lanes.
 inline constexpr std::size_t small_state_bytes = 8;
 
-/// Rows up to `32 team` elements fit a team; a row of more than 8 a thread is better off with a warp.
+/// Rows up to `32 team` elements fit a team; a row of more than 8 a thread is better off with a warp. Where lengths differ
+/// the short rows have their team, whatever the others' lengths are.
 constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_t state_bytes) {
   fold_plan plan;
   if (b.count == 0) return plan;
@@ -56,7 +59,7 @@ constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_
   constexpr index piece = tile_elements / lanes;
   if (typical <= piece && state_bytes <= small_state_bytes) {
     plan.short_team = 4;
-  } else if (typical <= warp_threads * piece) {
+  } else if (typical <= warp_threads * piece || !b.are_equal) {
     plan.short_team = warp_threads;
   }
   if (plan.short_team != 0) plan.shortest = plan.short_team * piece;
@@ -73,7 +76,7 @@ template <class Batch>
 constexpr index workspace_states(const fold_plan& plan, const Batch& rows) {
   index states = 0;
   index reach = plan.reach;
-  for (int level = 0; level < plan.levels; ++level, reach *= lanes) states += rows.slots(reach);
+  for (int level = 0; level < plan.levels; ++level, reach *= lanes) states += rows.slots(reach, reach);
   return states;
 }
 
@@ -83,16 +86,14 @@ template <class Launch, class M, class Batch, class Put>
 void launch_ranges(const Launch& launch, const fold_plan& plan, const M& m, const Batch& rows,
                    state_of<M>* workspace, const Put& put) {
   const auto on = [&launch](const auto& kernel, index blocks) {
-    if (blocks > 0) launch(kernel, std::min(blocks, most_blocks));
+    if (blocks > 0) launch(kernel, std::min(blocks, most_node_blocks<Batch>));
   };
-  const auto nodes = [&](int level) { return level < plan.levels ? workspace : nullptr; };
   index reach = plan.reach;
-  on(fold_ranges<M, Batch, Put>{m, rows, reach, plan.shortest, {nodes(0), put}}, rows.slots(reach));
-  for (int level = 1; level <= plan.levels; ++level, reach *= lanes) {
+  on(fold_ranges<M, Batch, Put>{m, rows, reach, plan.shortest, {workspace, put}}, rows.slots(reach, plan.shortest));
+  for (int level = 0; level < plan.levels; ++level, reach *= lanes) {
     const state_of<M>* const children = workspace;
-    workspace += rows.slots(reach);
-    on(fold_nodes<M, Batch, Put>{m, rows, reach, children, plan.shortest, {nodes(level), put}},
-       rows.slots(reach * lanes));
+    workspace += rows.slots(reach, reach);
+    on(fold_nodes<M, Batch, Put>{m, rows, reach, children, {workspace, put}}, rows.slots(reach * lanes, reach));
   }
 }
 

@@ -69,8 +69,8 @@ void reduce_into(const cuda::device& on, const cuda::device_view<X>& xs, const c
   on.fold(cuda::input(xs).one_row(projection), m, cuda::output(xs, out, 1, m), w);
 }
 
-/// reduce_rows on a GPU: each row along the last axis; `out` has one place a row. Rows up to 128 or 1024 elements, by the
-/// length of all, have 4 or 32 threads each; longer ones as many blocks as they have ranges of tiles.
+/// reduce_rows on a GPU: each row along the last axis; `out` has one place a row. Rows up to 32 elements have 4 threads each
+/// where a state has at most 8 bytes, else up to 1024 a warp; longer ones as many blocks as they have ranges of tiles.
 template <class X, class M>
 std::size_t reduce_rows_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
   return on.fold_bytes(cuda::input(x).rows(), m);
@@ -111,7 +111,8 @@ void reduce_axes(const cuda::device& on, const cuda::device_view<X>& x, const sh
 }
 
 /// reduce_segments on a GPU. The S + 1 offsets are in device memory, where nobody checks them: they must begin at 0, end at
-/// the number of elements and never decrease.
+/// the number of elements and never decrease. Segments up to 1024 elements have a warp each, or up to 128 have 4 threads
+/// where a state has at most 8 bytes and 32 elements or fewer are the mean; longer ones as rows.
 template <class X, class Offset, class M>
 std::size_t reduce_segments_workspace(const cuda::device& on, const cuda::device_view<X>& xs,
                                       const cuda::device_view<Offset>& offsets, const M& m) {

@@ -197,7 +197,7 @@ struct map_split_rows {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_node(b, rows, tile_elements, [&](auto& of, index, index row, index position) {
+    each_node(b, rows, tile_elements, 0, [&](auto& of, index row, index position) {
       map_tile(of, maps[row], rows[row], out[row], position * tile_elements);
     });
   }

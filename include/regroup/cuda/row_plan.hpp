@@ -89,7 +89,7 @@ void launch_rows(const Launch& launch, int clusters, const In& rows, const Out& 
   auto* const maps = reinterpret_cast<map_of<Look, Real>*>(static_cast<char*>(workspace) +
                                                            workspace_of<Real, Look>(rows).maps_at);
   launch_ranges(on, plan.as_fold(), log_sum_exp<Real>{}, seen_rows, states, put_map<Real, Look>{seen, look, maps});
-  if (out.first != nullptr) on(map_split_rows<Real, In, Out, Look>{rows, out, maps}, rows.slots(tile_elements));
+  if (out.first != nullptr) on(map_split_rows<Real, In, Out, Look>{rows, out, maps}, rows.slots(tile_elements, 0));
 }
 
 }  // namespace regroup::cuda

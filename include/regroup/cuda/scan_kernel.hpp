@@ -21,6 +21,12 @@ constexpr state_of<M> carry_into(const M& m, const state_of<M>* nodes, index t) 
   return s;
 }
 
+/// Where the totals of a row's tiles begin; rows of one tile have none.
+template <class Batch>
+constexpr index first_total(const Batch& rows, index row) {
+  return rows.slot_of(row, tile_elements, tile_elements);
+}
+
 /// The fold of this thread's piece of a tile; anything where it has no element.
 template <class M, class Team, class Source>
 constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, index first, int n) {
@@ -90,23 +96,23 @@ struct scan_short_rows {
   }
 };
 
-/// First pass: the total of every tile that another one follows, for rows longer than `shortest`.
+/// First pass: the total of every tile that another one follows.
 template <class M, class In>
 struct scan_totals {
+  static constexpr int resident_blocks = In::has_gaps ? 3 : 4;  // of segments 128 registers spill
   M m;
   In rows;
-  index shortest;
   state_of<M>* totals;
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_node(b, rows, tile_elements, [&](auto& of, index slot, index row, index position) {
+    each_node(b, rows, tile_elements, tile_elements, [&](auto& of, index row, index position) {
       const auto source = rows[row];
       const index first = position * tile_elements;
-      if (source.size() <= shortest || first + tile_elements >= source.size()) return;
+      if (first + tile_elements >= source.size()) return;
       const state_of<M> piece = piece_total(m, of, source, first, static_cast<int>(tile_elements));
       const state_of<M> total = of.perfect(m, piece, block_threads);
-      if (of.rank() == 0) totals[slot] = total;
+      if (of.rank() == 0) totals[first_total(rows, row) + position] = total;
     });
   }
 };
@@ -121,11 +127,12 @@ struct scan_nodes {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_node(b, rows, tile_elements * stride * lanes, [&](auto& of, index, index row, index position) {
+    const index below = tile_elements * stride;
+    each_node(b, rows, below * lanes, below, [&](auto& of, index row, index position) {
       const index full = (rows[row].size() - 1) / tile_elements;  // tiles that another one follows
       if ((position * lanes + 1) * stride > full) return;
       const index end = (position * lanes + of.rank() + 1) * stride;
-      const index place = rows.slot_of(row, tile_elements) + end - 1;
+      const index place = first_total(rows, row) + end - 1;
       const bool is_present = end <= full;
       state_of<M> s = is_present ? nodes[place] : m.identity();
       s = of.join_places(m, s);
@@ -147,16 +154,14 @@ struct scan_tiles {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_node(b, rows, tile_elements, [&](auto& of, index slot, index row, index position) {
+    each_node(b, rows, tile_elements, shortest, [&](auto& of, index row, index position) {
       const auto source = rows[row];
       const index first = position * tile_elements;
       const int n = static_cast<int>(smaller(source.size() - first, tile_elements));
-      if (source.size() <= shortest || n <= 0) return;
-      const state_of<M> carry =
-          position == 0 ? m.identity() : carry_into(m, nodes + rows.slot_of(row, tile_elements), position);
+      const state_of<M> carry = position == 0 ? m.identity() : carry_into(m, nodes + first_total(rows, row), position);
       const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, position != 0, carry);
       if (Kind == scan_kind::exclusive && first + n < source.size() && of.rank() == block_threads - 1) {
-        preceding[slot + 1] = last;
+        preceding[first_total(rows, row) + position + 1] = last;
       }
     });
   }
@@ -167,18 +172,17 @@ template <class M, class Out>
 struct scan_first_places {
   M m;
   Out answers;
-  index shortest;
   const state_of<M>* preceding;
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    const index slots = answers.slots(tile_elements);
+    const index slots = answers.slots(tile_elements, tile_elements);
     for (index slot = b.block() * block_threads + b.thread(); slot < slots; slot += b.blocks() * block_threads) {
-      const auto [row, position] = answers.locate(slot, tile_elements);
+      const auto [row, position] = answers.locate(slot, tile_elements, tile_elements);
+      if (row < 0 || position == 0) continue;
       const auto out = answers[row];
-      const index first = position * tile_elements;
-      if (position == 0 || out.size() <= shortest || first >= out.size()) continue;
-      out[first] = static_cast<place_of<std::remove_cvref_t<decltype(out)>>>(regroup::lower(m, preceding[slot]));
+      using place = place_of<std::remove_cvref_t<decltype(out)>>;
+      out[position * tile_elements] = static_cast<place>(regroup::lower(m, preceding[slot]));
     }
   }
 };

@@ -28,16 +28,17 @@ constexpr scan_plan plan_scan(const batch_lengths& b) {
 /// States of workspace that a scan needs: one a tile, and one more where it is exclusive.
 template <class Batch>
 constexpr index workspace_states(const scan_plan& plan, const Batch& rows, scan_kind kind) {
-  return plan.levels == 0 ? 0 : rows.slots(tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
+  return plan.levels == 0 ? 0 : rows.slots(tile_elements, tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
 }
 
 /// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
 template <scan_kind Kind, class Launch, class M, class In, class Out>
 void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers,
                  state_of<M>* workspace) {
-  const auto on = [&launch](const auto& kernel, index blocks) {
-    if (blocks > 0) launch(kernel, smaller(blocks, most_blocks));
+  const auto on = [&launch](const auto& kernel, index blocks, index most = most_blocks) {
+    if (blocks > 0) launch(kernel, smaller(blocks, most));
   };
+  constexpr index most = most_node_blocks<In>;
   const auto groups = [](index n, index each) { return (n + each - 1) / each; };
   if (plan.short_team == 4) {
     on(scan_short_rows<4, Kind, M, In, Out>{m, rows, answers}, groups(rows.size(), block_threads / 4));
@@ -46,16 +47,18 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
        groups(rows.size(), block_threads / warp_threads));
   }
   if (!plan.has_long) return;
-  const index tiles = rows.slots(tile_elements);
-  state_of<M>* const preceding = workspace + tiles;
-  if (plan.levels > 0) on(scan_totals<M, In>{m, rows, plan.shortest, workspace}, tiles);
+  const index totals = rows.slots(tile_elements, tile_elements);
+  state_of<M>* const preceding = workspace + totals;
+  if (plan.levels > 0) on(scan_totals<M, In>{m, rows, workspace}, totals, most);
   index stride = 1;
   for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
-    on(scan_nodes<M, In>{m, rows, stride, workspace}, rows.slots(tile_elements * stride * lanes));
+    on(scan_nodes<M, In>{m, rows, stride, workspace},
+       rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
   }
-  on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, workspace, preceding}, tiles);
+  on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, workspace, preceding},
+     rows.slots(tile_elements, plan.shortest), most);
   if (Kind == scan_kind::exclusive && plan.levels > 0) {
-    on(scan_first_places<M, Out>{m, answers, plan.shortest, preceding}, groups(tiles, block_threads));
+    on(scan_first_places<M, Out>{m, answers, preceding}, groups(totals, block_threads));
   }
 }
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "regroup/cuda/batch.hpp"
 #include "regroup/cuda/block.hpp"
 
 namespace regroup::cuda {
@@ -263,14 +264,29 @@ constexpr void each_row(Block& b, const Batch& rows, const Body& body) {
     body(of, row);
   }
 }
-/// body(team, slot, row, position): the nodes of a batch over the grid, a block each.
+/// body(team, row, position): the nodes of `reach` elements of a batch's rows longer than `above` over the grid, a block
+/// each. Where the list has gaps every thread looks at a slot, so that a block passes 128 of them in the time of one.
 template <block Block, class Batch, class Body>
-constexpr void each_node(Block& b, const Batch& rows, index reach, const Body& body) {
+constexpr void each_node(Block& b, const Batch& rows, index reach, index above, const Body& body) {
   team<block_threads, Block> of(b);
-  const index slots = rows.slots(reach);
-  for (index slot = b.block(); slot < slots; slot += b.blocks()) {
-    const auto [row, position] = rows.locate(slot, reach);
-    body(of, slot, row, position);
+  const index slots = rows.slots(reach, above);
+  if constexpr (!Batch::has_gaps) {
+    for (index slot = b.block(); slot < slots; slot += b.blocks()) {
+      const auto [row, position] = rows.locate(slot, reach, above);
+      body(of, row, position);
+    }
+  } else {
+    auto found = b.template shared<node_place, block_threads>();
+    for (index slot = b.block(); slot < slots; slot += b.blocks() * block_threads) {
+      const node_place own = rows.locate(slot + b.blocks() * b.thread(), reach, above);
+      if (!b.any(own.row >= 0)) continue;
+      found.set(b.thread(), own);
+      b.barrier();
+      for (int i = 0; i < block_threads && slot + b.blocks() * i < slots; ++i) {
+        const auto [row, position] = found.get(i);
+        if (row >= 0) body(of, row, position);
+      }
+    }
   }
 }
 
