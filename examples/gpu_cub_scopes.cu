@@ -74,11 +74,13 @@ void check(const char* scope, const std::vector<float>& expected) {
 }
 /// What `seq` answers for each run of so many elements, and for each of its prefixes.
 std::vector<float> sums(int length) {
+  cudaDeviceSynchronize();
   std::vector<float> y(static_cast<std::size_t>(n / length));
   reduce_rows(regroup::seq, regroup::view(on->x, {n / length, length}), y, softmax{});
   return y;
 }
 std::vector<float> prefixes(int length) {
+  cudaDeviceSynchronize();
   std::vector<float> y(n);
   const regroup::shape shape{n / length, length};
   inclusive_scan_rows(regroup::seq, regroup::view(on->x, shape), regroup::view(y.data(), shape), softmax{});

@@ -35,6 +35,16 @@ void expect_same(const std::vector<Y>& ys, const std::vector<Y>& expected, const
   gpu::expect(digest_of(ys) == digest_of(expected), what, n);
 }
 
+/// Offsets of a few hundred segments, and of so many short ones beside long ones that a block looks at several places.
+inline std::vector<std::vector<int>> mixes_of_segments() {
+  std::vector<int> few = {0}, many = {0};
+  for (int s = 0; s < 300; ++s) few.push_back(few.back() + (s % 50 == 7 ? 20'000 : s % 5 == 0 ? 0 : s * s % 91));
+  for (int s = 0; s < 200'000; ++s) many.push_back(many.back() + (s % 7'000 == 11 ? 5'000 + s % 9'999 : s * 7 % 13));
+  many.push_back(many.back());
+  if (gpu::is_left_out(many.back())) return {few};
+  return {few, many};
+}
+
 template <class X, class M>
 void folds(const cuda::device& on, const M& m) {
   using answer = answer_of<M>;
@@ -54,16 +64,16 @@ void folds(const cuda::device& on, const M& m) {
     regroup::reduce_rows(regroup::seq, regroup::view<const X>(xs.data(), {rows, n}), expected, m);
     expect_same(y.values(), expected, "reduce_rows", n);
   }
-  std::vector<int> offsets = {0};
-  for (int s = 0; s < 300; ++s) offsets.push_back(offsets.back() + (s % 50 == 7 ? 20'000 : s % 5 == 0 ? 0 : s * s % 91));
-  const auto xs = elements<X>(offsets.back());
-  const gpu::array<X> x(xs);
-  const gpu::array<int> o(offsets);
-  const gpu::array<answer> y(std::vector<answer>(300));
-  regroup::reduce_segments(on, x.view(), o.view(), y.view(), m);
-  std::vector<answer> expected(300);
-  regroup::reduce_segments(regroup::seq, xs, offsets, expected, m);
-  expect_same(y.values(), expected, "reduce_segments", offsets.back());
+  for (const auto& offsets : mixes_of_segments()) {
+    const auto xs = elements<X>(offsets.back());
+    const gpu::array<X> x(xs);
+    const gpu::array<int> o(offsets);
+    std::vector<answer> expected(offsets.size() - 1);
+    const gpu::array<answer> y(expected);
+    regroup::reduce_segments(on, x.view(), o.view(), y.view(), m);
+    regroup::reduce_segments(regroup::seq, xs, offsets, expected, m);
+    expect_same(y.values(), expected, "reduce_segments", offsets.back());
+  }
 }
 
 }  // namespace gpu

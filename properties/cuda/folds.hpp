@@ -62,13 +62,13 @@ auto fold(machine& on, const M& m, const Batch& rows, int processors = 1) {
   return fold(on, m, rows, regroup::cuda::plan_fold(lengths_of(rows), processors, sizeof(regroup::state_of<M>)));
 }
 
-/// Scans a batch, with exactly the workspace that the plan asks for.
+/// Scans a batch, on at most so many blocks, with exactly the workspace that the plan asks for.
 template <regroup::scan_kind Kind, class M, class In, class Out>
-void scan(machine& on, const M& m, const In& rows, const Out& answers) {
+void scan(machine& on, const M& m, const In& rows, const Out& answers, index most_blocks = regroup::cuda::most_blocks) {
   const auto plan = regroup::cuda::plan_scan(lengths_of(rows));
   const device_memory<regroup::state_of<M>> workspace(workspace_states(plan, rows, Kind), m.identity());
-  regroup::cuda::launch_scan<Kind>([&](const auto& kernel, index blocks) { on.run(kernel, blocks); }, plan, m,
-                                   rows, answers, workspace.data());
+  const auto launch = [&](const auto& kernel, index blocks) { on.run(kernel, std::min(blocks, most_blocks)); };
+  regroup::cuda::launch_scan<Kind>(launch, plan, m, rows, answers, workspace.data());
 }
 /// A vector as one row.
 template <class X>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "../order/digest.hpp"
-#include "gpu.cuh"
+#include "folds.cuh"
 #include "regroup/host/seq.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/reduce.hpp"
@@ -50,19 +50,19 @@ void along_axes(const cuda::device& on) {
 }
 
 void of_segments(const cuda::device& on) {
-  std::vector<int> offsets = {0};
-  for (int s = 0; s < 300; ++s) offsets.push_back(offsets.back() + (s % 50 == 7 ? 20'000 : s % 5 == 0 ? 0 : s * s % 91));
-  const auto xs = elements(offsets.back());
-  const gpu::array<float> x(xs);
-  const gpu::array<int> o(offsets);
-  std::vector<float> expected(xs.size());
-  const gpu::array<float> y(expected);
-  const gpu::array<double> memory(
-      std::vector<double>(scan_segments_workspace(on, x.view(), o.view(), m) / sizeof(double) + 1));
-  const cuda::workspace w{memory.data(), memory.values().size() * sizeof(double)};
-  exclusive_scan_segments_into(on, x.view(), o.view(), y.view(), m, w);
-  exclusive_scan_segments(regroup::seq, xs, offsets, expected, m);
-  gpu::expect(digest_of(y.values()) == digest_of(expected), "exclusive_scan_segments");
+  for (const auto& offsets : gpu::mixes_of_segments()) {
+    const auto xs = elements(offsets.back());
+    const gpu::array<float> x(xs);
+    const gpu::array<int> o(offsets);
+    std::vector<float> expected(xs.size());
+    const gpu::array<float> y(expected);
+    const gpu::array<double> memory(
+        std::vector<double>(scan_segments_workspace(on, x.view(), o.view(), m) / sizeof(double) + 1));
+    const cuda::workspace w{memory.data(), memory.values().size() * sizeof(double)};
+    exclusive_scan_segments_into(on, x.view(), o.view(), y.view(), m, w);
+    exclusive_scan_segments(regroup::seq, xs, offsets, expected, m);
+    gpu::expect(digest_of(y.values()) == digest_of(expected), "exclusive_scan_segments");
+  }
 }
 
 void by_key(const cuda::device& on) {

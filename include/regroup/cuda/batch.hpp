@@ -138,7 +138,7 @@ struct segment_batch {
     }
     const index length = at(low + 1) - at(low);
     const index position = slot - slot_of(low, reach, above);
-    return {length > above && position < nodes_of(length, reach) ? low : -1, position};
+    return {length > above && position >= 0 && position < nodes_of(length, reach) ? low : -1, position};
   }
 
  private:
