@@ -4,12 +4,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/extremum.hpp"
 #include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
@@ -168,6 +172,61 @@ TEST(abreast_bits, of_several_monoids) {
     std::vector<regroup::bfloat16> narrow;
     for (const float e : x) narrow.emplace_back(e);
     expect_bits(regroup::plus<float>{}, narrow, rows);
+  }
+}
+
+struct small {
+  std::uint8_t a, b, c;
+};
+struct large {
+  double a, b, c, d;
+};
+struct sum_of_parts : regroup::plus<int> {
+  constexpr int lift(bool x) const { return x ? 1 : 0; }
+  constexpr int lift(const small& x) const { return x.a + 2 * x.b + 3 * x.c; }
+  constexpr int lift(const large& x) const { return static_cast<int>(x.a - x.b + 3 * x.c - x.d); }
+};
+
+/// Elements of any size, bool among them, which std::vector packs.
+template <class X>
+void expect_sums(const std::vector<X>& kinds) {
+  const index rows = 21, n = 34;
+  const auto memory = std::make_unique<X[]>(static_cast<std::size_t>(rows * n));
+  std::vector<int> expected(static_cast<std::size_t>(rows)), got(expected), prefixes(static_cast<std::size_t>(rows * n));
+  for (index k = 0; k < rows * n; ++k) {
+    memory[static_cast<std::size_t>(k)] = kinds[static_cast<std::size_t>(k * k % 7) % kinds.size()];
+    expected[static_cast<std::size_t>(k % rows)] += sum_of_parts{}.lift(memory[static_cast<std::size_t>(k)]);
+  }
+  const view<const X> columns(memory.get(), {n, rows});
+  regroup::reduce_axes(regroup::seq, columns, {0}, got, sum_of_parts{});
+  EXPECT_EQ(got, expected);
+  regroup::inclusive_scan_axis(regroup::seq, columns, 0, view<int>(prefixes.data(), {n, rows}), sum_of_parts{});
+  EXPECT_TRUE(std::equal(expected.begin(), expected.end(), prefixes.end() - rows));
+}
+TEST(abreast_elements, of_any_size) {
+  expect_sums<bool>({true, false, false});
+  expect_sums<small>({{1, 2, 3}, {4, 5, 6}, {255, 0, 9}});
+  expect_sums<large>({{1, 2, 3, 4}, {5, -6, 7, 8}});
+  std::array<bool, 300> set{}, seen{};
+  set[44] = true;  // column 14 of 30, row 1 of 10
+  regroup::inclusive_scan_axis(regroup::seq, view<bool>(set.data(), {10, 30}), 0, view<bool>(seen.data(), {10, 30}),
+                               regroup::any{});
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 9);
+}
+
+/// Runs of rows that end elsewhere in the input than in the output.
+TEST(abreast_elements, rows_that_break_elsewhere) {
+  const index a = 7, b = 9, n = 20;
+  const auto xs = order::elements(a * (b + 2) * n);
+  std::vector<word> ys(static_cast<std::size_t>(a * b * n));
+  const view<const word> in(xs.data(), {a, b, n}, {(b + 2) * n, n, 1});
+  regroup::inclusive_scan_rows(regroup::par, in, view<word>(ys.data(), {a, b, n}), order::hashed<rule::pieces>{});
+  for (index i = 0; i < a; ++i) {
+    for (index j = 0; j < b; ++j) {
+      const std::vector<word> row(&in(i, j, 0), &in(i, j, 0) + n);
+      const auto at = ys.begin() + (i * b + j) * n;
+      EXPECT_TRUE(std::equal(at, at + n, order::expected_inclusive(row).begin())) << i << ' ' << j;
+    }
   }
 }
 

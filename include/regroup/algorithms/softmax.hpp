@@ -59,13 +59,15 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   const index length = in.length();
   if (count == 0) return;
   bool is_contiguous = in[0].contiguous() != nullptr;
-  bool is_abreast = host::group_rows(in, longest_row_abreast) > 1;
+  index group = 1;
   bool past_caches = false;
   if constexpr (!std::same_as<Out, std::nullopt_t>) {
     is_contiguous &= out[0].contiguous() != nullptr;
-    is_abreast |= host::group_rows(out, longest_row_abreast) > 1;
+    group = host::group_rows(in, out, longest_row_abreast);
     past_caches = length >= 4 * lanes &&  // of shorter rows too little is whole lines
                   static_cast<std::size_t>(count * length) * sizeof(y) > cached_output_bytes;
+  } else {
+    group = host::group_rows(in, in, longest_row_abreast);
   }
   const double cost = 20 + static_cast<double>(length) / 2;
   const index some = std::max<index>(4 * tile_elements / std::max<index>(length, 1), 1);
@@ -75,8 +77,8 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   };
   const bool is_near = length <= longest_two_sweep_row && is_contiguous;
   const bool are_few = count < 64 && length >= 8 * tile_elements;
-  if (is_abreast && length <= longest_two_sweep_row) {
-    in_groups((some + host::abreast - 1) / host::abreast * host::abreast, [&](index first, index last) {
+  if (group > 1 && length <= longest_two_sweep_row && host::are_enough(ex, count, length)) {
+    in_groups((some + group - 1) / group * group, [&](index first, index last) {
       abreast_sweep<x, y, Real> sweep(length, seen);
       host::dispatch([&] { sweep.rows(in, out, first, last, look); });
     });
@@ -143,9 +145,10 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 /// or only -inf is NaN throughout. Error of an element, relative: u ((1 + a) (M - x) + c + 2) + rel(s), where
 /// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep
 /// (r = 1 up to 65,536 elements).
-/// Two reads of x and a write of y, one exponential an element, and two rows of weights a thread, for rows up to 65,536
-/// elements side by side; one more read and one more exponential otherwise. Outputs over 8 MiB, of rows of 512 elements
-/// and more, pass the caches. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.
+/// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
+/// where rows are short or their elements apart; one more read and one more exponential otherwise. Outputs over 8 MiB, of
+/// rows of 512 elements and more, pass the caches. Throws shape_error, overlap_error, and argument_error for a scale that
+/// is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {

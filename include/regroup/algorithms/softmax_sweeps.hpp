@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of softmax are swept, two ways with one meaning and the same bits. A row x folds to the state (M, s); then
-// `look(row, state)` returns the map that makes the outputs y[i] = map(x[i], exp(x[i] - M)), or nothing.
+// How rows of softmax are swept, in three ways (one is softmax_abreast.hpp) with one meaning and the same bits. A row x
+// folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs y[i] = map(x[i], exp(x[i] - M)),
+// or nothing.
 //   near_sweep: rows side by side in memory that a cache holds, on one thread: every exponential is computed once, and a
 //               row is written while the weights of the next one are computed
 //   far_sweep:  any row, by folds that an executor spreads over its threads

@@ -8,9 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
 #include <tuple>
 #include <type_traits>
-#include <vector>
+#include <utility>
 
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
@@ -27,22 +30,44 @@ using pack = columns<State, abreast>;
 template <class Batch>
 concept gridded = batch<Batch> && requires(const Batch& b) { b.grid_at(index{}, index{}); };
 
-/// Whether rows of a batch may go abreast: their elements are moved, lanes of their states are packs, and those of a tile
-/// of a group fit where a function has its arrays.
+/// Whether lanes of a monoid's states are packs, those of each member of it too.
+template <class M>
+constexpr bool has_packs() {
+  if constexpr (has_members<M>) {
+    return []<class... Member>(std::type_identity<std::tuple<Member...>>) {
+      return (has_packs<Member>() && ...);
+    }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
+  } else {
+    return std::is_arithmetic_v<state_of<M>> || is_split<state_of<M>>();
+  }
+}
+/// Whether rows of a batch may go abreast: elements are small and moved, lanes are packs, and those of a tile of a group fit
+/// where a function has its arrays.
 template <class M, batch Batch>
 constexpr bool goes_abreast() {
-  using state = state_of<M>;
   using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
-  return gridded<Batch> && is_plain<state, element> && is_movable<element> && sizeof(state) <= 32 &&
-         (std::is_arithmetic_v<state> || is_split<state>() || has_members<M>);
+  return gridded<Batch> && is_plain<state_of<M>, element> && is_movable<element> && sizeof(element) <= 32 &&
+         sizeof(state_of<M>) <= 32 && has_packs<M>();
 }
-/// Rows of a batch that are swept at once: `abreast`; or 1 where they stand alone, or have their elements side by side and
-/// more of them than `longest`.
-template <gridded Batch>
-index group_rows(const Batch& b, index longest) {
-  if (b.size() == 0) return 1;
-  const auto g = b.grid_at(0, abreast);
-  return g.rows >= abreast / 4 && g.length > 0 && (g.stride != 1 || g.length <= longest) ? abreast : 1;
+/// Rows that are swept at once, of inputs and outputs alike: `abreast`; or 1 where too few stand at one distance, or each
+/// has its elements side by side and more of them than `longest`.
+template <gridded In, gridded Out>
+index group_rows(const In& in, const Out& out, index longest) {
+  if (in.size() == 0) return 1;
+  const auto x = in.grid_at(0, abreast);
+  const auto y = out.grid_at(0, abreast);
+  const bool lie_apart = x.stride != 1 || y.stride != 1;
+  return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
+}
+/// Whether rows of `length` elements are enough for an executor's threads when they go in groups, which are several times
+/// quicker; short ones always are.
+template <class Executor>
+bool are_enough(const Executor& ex, index rows, index length) {
+  if constexpr (requires { ex.concurrency(); }) {
+    return length <= lanes || 4 * rows >= abreast * ex.concurrency();
+  } else {
+    return true;
+  }
 }
 
 /// Whether a monoid folds element by element, each member of it too; a `lift_tile` wants the elements of one row.
@@ -158,6 +183,32 @@ void unpack_rows(const X* from, const grid<X>& g) {
   }
 }
 
+/// Memory that grows, of elements that nobody has set.
+template <class X>
+class scratch {
+ public:
+  X* of(index n) {
+    if (n > size_) {
+      values_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(n));
+      size_ = n;
+    }
+    return values_.get();
+  }
+
+ private:
+  std::unique_ptr<X[]> values_;
+  index size_ = 0;
+};
+
+/// The rows of a group side by side: where they are, if they are so, or copied.
+template <class X>
+grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
+  if (g.pitch == 1 && g.rows == abreast) return g;
+  X* const copy = room.of(g.length * abreast);
+  pack_rows(g, copy);
+  return {copy, abreast, g.length, abreast, 1};
+}
+
 /// Folds rows by groups.
 template <class M, class X>
 class group_fold {
@@ -175,7 +226,11 @@ class group_fold {
   void operator()(const Batch& b, index first, index last, const Sink& sink) {
     while (first < last) {
       const grid<const X> g = b.grid_at(first, std::min(last - first, abreast));
-      fold(g, [&](index k, const state& s) { sink(first + k, s); });
+      if (g.rows >= abreast / 2) {
+        fold(g, [&](index k, const state& s) { sink(first + k, s); });
+      } else {
+        fold_rows(b, first, first + g.rows, m_, sink);
+      }
       first += g.rows;
     }
   }
@@ -184,47 +239,37 @@ class group_fold {
   /// sink(k, state) for every row k of a grid of up to `abreast` rows of at least one element.
   template <class Sink>
   void fold(const grid<const X>& g, const Sink& sink) {
-    pack<state> leaves;
     if (g.length <= tile_elements) {
-      fold_tile(g, leaves);
-      for (index k = 0; k < g.rows; ++k) sink(k, leaves.get(k));
+      fold_tile(g);
+      for (index k = 0; k < g.rows; ++k) sink(k, leaves_.get(k));
       return;
     }
     std::array<forest<state>, abreast> nodes;
     for (index t = 0; t < tiles_of(g.length); ++t) {
-      fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)), leaves);
-      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaves.get(k)});
+      fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
+      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaves_.get(k)});
     }
     for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));
   }
-  /// A place of its own for every row's tile; none begins where another does in its page.
-  static constexpr index step = tile_elements + static_cast<index>(cache_line / sizeof(X));
-
-  void fold_tile(const grid<const X>& g, pack<state>& leaves) {
+  void fold_tile(const grid<const X>& g) {
     if constexpr (by_elements) {
-      const grid<const X> from = g.pitch == 1 && g.rows == abreast ? g : packed(g);
-      const auto at = [first = from.first, stride = from.stride](index i, index k) -> decltype(auto) {
-        return widen(first[i * stride + k]);
+      const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
+        return widen(from.first[i * from.stride + k]);
       };
-      dispatch([&] { leaf_abreast(m_, g.length, at, leaves); });
-    } else {
-      copy_.resize(static_cast<std::size_t>(abreast * step));
+      dispatch([&] { leaf_abreast(m_, g.length, at, leaves_); });
+    } else {  // a place of its own for every row, none of which begins where another does in its page
+      const index step = g.length + static_cast<index>(cache_line / sizeof(X));
+      X* const copy = copy_.of(abreast * step);
       for (index i = 0; i < g.length; ++i) {
-        for (index k = 0; k < g.rows; ++k) copy_[static_cast<std::size_t>(k * step + i)] = g(i, k);
+        for (index k = 0; k < g.rows; ++k) copy[k * step + i] = g(i, k);
       }
-      for (index k = 0; k < g.rows; ++k) leaves.set(k, leaf_of(m_, copy_.data() + k * step, g.length));
+      for (index k = 0; k < g.rows; ++k) leaves_.set(k, leaf_of(m_, copy + k * step, g.length));
     }
-  }
-  /// A copy with its rows side by side.
-  grid<const X> packed(const grid<const X>& g) {
-    const auto size = static_cast<std::size_t>(g.length * abreast);
-    if (copy_.size() < size) copy_.resize(size);
-    pack_rows(g, copy_.data());
-    return {copy_.data(), abreast, g.length, abreast, 1};
   }
 
   const M& m_;
-  std::vector<X> copy_;
+  pack<state> leaves_;
+  scratch<X> copy_;
 };
 
 }  // namespace regroup::host

@@ -81,29 +81,34 @@ class columns<State, Width> {
 template <class State, std::size_t Width>
   requires(is_split<State>())
 class columns<State, Width> {
-  template <class Refs>
-  struct arrays;
-  template <class... T>
-  struct arrays<std::tuple<T&...>> {
-    using type = std::tuple<std::array<T, Width>...>;
+  template <std::size_t K, class T>
+  struct member {  // a tuple would clear them
+    std::array<T, Width> values;
   };
+  template <class Indices, class Refs>
+  struct members_of;
+  template <std::size_t... K, class... T>
+  struct members_of<std::index_sequence<K...>, std::tuple<T&...>> : member<K, T>... {};
+  using refs = decltype(members::tie(std::declval<State&>()));
   using indices = std::make_index_sequence<members::count<State>()>;
+  template <std::size_t K>
+  using nth = member<K, std::remove_reference_t<std::tuple_element_t<K, refs>>>;
 
  public:
   [[nodiscard]] State get(index j) const noexcept {
     return [&]<std::size_t... K>(std::index_sequence<K...>) {
-      return State{std::get<K>(values_)[static_cast<std::size_t>(j)]...};
+      return State{static_cast<const nth<K>&>(values_).values[static_cast<std::size_t>(j)]...};
     }(indices{});
   }
   void set(index j, const State& s) noexcept {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       const auto from = members::tie(s);
-      ((std::get<K>(values_)[static_cast<std::size_t>(j)] = std::get<K>(from)), ...);
+      ((static_cast<nth<K>&>(values_).values[static_cast<std::size_t>(j)] = std::get<K>(from)), ...);
     }(indices{});
   }
 
  private:
-  alignas(64) typename arrays<decltype(members::tie(std::declval<State&>()))>::type values_;
+  alignas(64) members_of<indices, refs> values_;
 };
 
 #if defined(__GNUC__) && !defined(__clang__)

@@ -4,12 +4,9 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <vector>
 
 #include "regroup/host/abreast.hpp"
-#include "regroup/host/carries.hpp"
 
 namespace regroup::host {
 
@@ -74,7 +71,7 @@ class group_scan {
   static constexpr index longest = 4 * lanes;
 
   group_scan(const M& m, scan_kind kind, const Answer& answer)
-      : m_(m), is_exclusive_(kind == scan_kind::exclusive), answer_(answer), total_(lanes) {}
+      : m_(m), is_exclusive_(kind == scan_kind::exclusive), answer_(answer) {}
 
   /// The rows [first, last).
   template <gridded Batch, gridded Out>
@@ -97,7 +94,7 @@ class group_scan {
       const index n = std::min(tile_elements, g.length - t * tile_elements);
       for (index k = 0; t > 0 && k < abreast; ++k) {
         forest<state>& of_row = totals[static_cast<std::size_t>(k)];
-        of_row.push(m_, {0, t - 1, total_[lanes - 1].get(k)});
+        of_row.push(m_, {0, t - 1, total_.of(lanes)[lanes - 1].get(k)});
         carry.set(k, *of_row.value(m_));
       }
       scan_tile(g.part(t * tile_elements, n), out.part(t * tile_elements, n), t > 0 ? &carry : nullptr, preceding);
@@ -105,43 +102,34 @@ class group_scan {
   }
   void scan_tile(const grid<const X>& g, const grid<Place>& out, const pack<state>* carry, pack<state>& preceding) {
     const index n = g.length;
-    const auto reserve = [&](auto& room, index count) {
-      if (static_cast<index>(room.size()) < count) room.resize(static_cast<std::size_t>(count));
-    };
-    reserve(within_, n);
-    const bool is_packed = g.pitch == 1 && g.rows == abreast;
-    if (!is_packed) {
-      reserve(elements_, n * abreast);
-      pack_rows(g, elements_.data());
-    }
+    const grid<const X> from = beside(g, elements_);
     const bool puts_packs = out.pitch == 1 && out.rows == abreast;
-    if (!puts_packs) reserve(places_, n * abreast);
-    const X* const from = is_packed ? g.first : elements_.data();
-    const index step = is_packed ? g.stride : abreast;
-    Place* const to = puts_packs ? out.first : places_.data();
+    Place* const to = puts_packs ? out.first : places_.of(n * abreast);
     const index to_step = puts_packs ? out.stride : abreast;
+    pack<state>* const total = total_.of(lanes);
+    pack<state>* const within = within_.of(n);
+    const auto at = [from](index i, index k) -> decltype(auto) { return widen(from.first[i * from.stride + k]); };
     dispatch([&] {
-      prefixes_abreast(m_, n, [=](index i, index k) -> decltype(auto) { return widen(from[i * step + k]); }, within_.data(),
-                       total_.data());
-      join_abreast(m_, n, carry, total_.data(), within_.data());
+      prefixes_abreast(m_, n, at, within, total);
+      join_abreast(m_, n, carry, total, within);
       const auto answer = [&](index i, const pack<state> s) {
         for (index k = 0; k < abreast; ++k) to[i * to_step + k] = answer_(s.get(k));
       };
       if (is_exclusive_) answer(0, preceding);
       const index shift = is_exclusive_ ? 1 : 0;
-      for (index i = shift; i < n; ++i) answer(i, within_[static_cast<std::size_t>(i - shift)]);
+      for (index i = shift; i < n; ++i) answer(i, within[i - shift]);
     });
-    preceding = within_[static_cast<std::size_t>(n - 1)];
-    if (!puts_packs) unpack_rows(places_.data(), out);
+    preceding = within[n - 1];
+    if (!puts_packs) unpack_rows(to, out);
   }
 
   const M& m_;
   bool is_exclusive_;
   const Answer& answer_;
-  std::vector<pack<state>> total_;   // P
-  std::vector<pack<state>> within_;  // the prefixes within pieces, then all
-  std::vector<X> elements_;          // side by side
-  std::vector<Place> places_;
+  scratch<pack<state>> total_;   // P
+  scratch<pack<state>> within_;  // the prefixes within pieces, then all
+  scratch<X> elements_;          // side by side
+  scratch<Place> places_;
 };
 
 /// Whether rows of a batch may be scanned abreast.

@@ -45,7 +45,7 @@ class threads {
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     using groups = group_fold<M, element_of<std::remove_cvref_t<decltype(b[0])>>>;
     index group = 1;
-    if constexpr (goes_abreast<M, Batch>()) group = group_rows(b, groups::longest);
+    if constexpr (goes_abreast<M, Batch>()) group = group_of(b, b, groups::longest);
     const auto fold_whole = [&](index first, index last) {
       if constexpr (goes_abreast<M, Batch>()) {
         if (group > 1) return groups(m)(b, first, last, sink);
@@ -87,7 +87,7 @@ class threads {
     const bool past_caches = static_cast<std::size_t>(elements) > cached_output_bytes / sizeof(place);
     using groups = group_scan<M, element, place, Answer>;
     index group = 1;
-    if constexpr (scans_abreast<M, Batch, Out>()) group = group_rows(b, groups::longest);
+    if constexpr (scans_abreast<M, Batch, Out>()) group = group_of(b, out, groups::longest);
     const auto scan_rows = [&](index first, index last) {
       if constexpr (scans_abreast<M, Batch, Out>()) {
         if (group > 1) return groups(m, kind, answer)(b, out, first, last);
@@ -136,6 +136,12 @@ class threads {
     bool is_part;
   };
 
+  /// Rows that a thread sweeps at once.
+  template <batch In, batch Out>
+  [[nodiscard]] index group_of(const In& in, const Out& out, index longest) const {
+    const index group = group_rows(in, out, longest);
+    return group > 1 && are_enough(self(), in.size(), in[0].size()) ? group : 1;
+  }
   [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 
   /// Chunks are 2^level tiles, aligned, `a_worker` for each at most where there are many: a function of speed only, since
@@ -150,7 +156,6 @@ class threads {
   [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level, index group) const {
     std::vector<chunk> chunks;
     if (self().concurrency() <= 1) return chunks;
-    const bool in_groups = group > 1 && b.size() >= group * self().concurrency();
     const index whole = index{1} << level;
     const index enough = whole * tile_elements;
     index first = 0;
@@ -161,13 +166,13 @@ class threads {
     };
     for (index row = 0; row < b.size(); ++row) {
       const index n = b[row].size();
-      if (n > enough && !in_groups) {
+      if (n > enough && group == 1) {
         close(row);
         for (index t = 0; t < tiles_of(n); t += whole) {
           chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});
         }
         first = row + 1;
-      } else if ((elements += n + 16) >= enough && (!in_groups || (row + 1 - first) % group == 0)) {
+      } else if ((elements += n + 16) >= enough && (row + 1 - first) % group == 0) {
         close(row + 1);
         first = row + 1;
       }
