@@ -112,7 +112,8 @@ class group_scan {
     dispatch([&] {
       prefixes_abreast(m_, n, at, within, total);
       join_abreast(m_, n, carry, total, within);
-      const auto answer = [&](index i, const pack<state> s) {
+      const auto answer = [&](index i, const pack<state>& states) {
+        const pack<state> s = states;  // which no answer overwrites
         for (index k = 0; k < abreast; ++k) to[i * to_step + k] = answer_(s.get(k));
       };
       if (is_exclusive_) answer(0, preceding);
