@@ -103,7 +103,7 @@ class abreast_sweep {
     fold(detail::peak<Real>{}, [&](index i, index k) { return seen_(x[i * abreast + k]); }, m);
     for (index k = 0; k < abreast; ++k) m.set(k, detail::peak<Real>{}.lower(m.get(k)));
     for (index k = 0; k < abreast; ++k) {
-      if (!math::is_finite(m.get(k))) m.set(k, maximum_of(strided<const Real>{x + k, length_, abreast}, seen_));
+      if (!math::is_finite(m.get(k))) m.set(k, maximum_of(strided<const Real>{x + k, length_, abreast}, length_, seen_));
     }
     const X* const later = from.first + abreast * from.pitch;  // the next group, where memory may bring it already
     const index step = from.pitch == 1 ? from.stride : abreast;

@@ -11,7 +11,6 @@
 
 #include "regroup/error.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
-#include "regroup/source.hpp"
 
 namespace regroup {
 
@@ -81,10 +80,10 @@ constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> s
 }
 
 /// The largest element, NaN if there is one: where `peak` could not say. Rare, so not inlined.
-template <class X, std::floating_point Real>
-[[gnu::noinline]] Real maximum_of(const strided<X>& x, scaled<Real> seen) {
+template <class Row, std::floating_point Real>
+[[gnu::noinline]] Real maximum_of(const Row& x, index n, scaled<Real> seen) {
   Real m = maximum<Real>{}.identity();
-  for (index i = 0; i < x.count; ++i) m = math::max(m, seen(x[i]));
+  for (index i = 0; i < n; ++i) m = math::max(m, seen(x[i]));
   return m + Real{0};
 }
 

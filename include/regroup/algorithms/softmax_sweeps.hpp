@@ -180,7 +180,7 @@ class near_sweep {
     Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) {
       return load_seen{x + i, seen_};
     }));
-    if (!math::is_finite(m)) m = maximum_of(strided<const element>{x, length_}, seen_);
+    if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
     const Real s = fold(plus<Real>{}, [&](index i) {
       return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, later + i, meanwhile};
     });

@@ -12,10 +12,10 @@
 
 namespace regroup::cuda {
 
-/// Where a list of nodes has gaps many blocks may find none, so they are about three times what a device runs at once; a
-/// prime, lest gaps at a period fall to the same blocks.
+/// Where a list of nodes has gaps many blocks may find none, so they are some times what a device runs at once; a prime,
+/// lest gaps at a period fall to the same blocks.
 template <class Batch>
-inline constexpr index most_node_blocks = Batch::has_gaps ? 2039 : most_blocks;
+inline constexpr index most_node_blocks = Batch::has_gaps ? 8191 : most_blocks;
 /// Ranges to a multiprocessor below which a range is made smaller, so that the last wave of blocks is a small part.
 inline constexpr index ranges_a_processor = 64;
 

@@ -160,15 +160,15 @@ class team {
     }
   }
 
-  /// Elements of one's own piece that are staged at once: up to so many bytes a thread, and as many loads in flight.
-  template <class X, std::size_t Bytes = 128>
-  static constexpr int chunk = static_cast<int>(std::clamp<std::size_t>(std::bit_floor(Bytes / sizeof(X)), 1, steps));
+  /// Elements of one's own piece that are staged at once: about 128 bytes a thread, and as many loads in flight.
+  template <class X>
+  static constexpr int chunk = static_cast<int>(std::clamp<std::size_t>(std::bit_floor(128 / sizeof(X)), 1, steps));
 
   /// put(i, f(i, x)) for the elements x = at(i) of the tile, f called in order by the thread whose piece it is: read and
   /// written together by neighbours, so x and the result may be the same place.
   template <class X, class Y, class At, class F, class Put>
   constexpr void map_pieces(int count, const At& at, const F& f, const Put& put) {
-    constexpr int c = std::min({chunk<X, 64>, chunk<Y, 64>, 16});  // 32 spill; more bytes leave too little for large states
+    constexpr int c = std::min({chunk<X>, chunk<Y>, 16});  // 32 spill: addresses of both sides are live
     auto in = block_.template shared<X, block_threads*(c + 1)>();
     auto out = block_.template shared<Y, block_threads*(c + 1)>();
     const int first = block_.thread() / width * width;

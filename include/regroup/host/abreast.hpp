@@ -221,12 +221,12 @@ class group_fold {
 
   explicit group_fold(const M& m) : m_(m) {}
 
-  /// sink(row, state) for the rows [first, last).
+  /// sink(row, state) for the rows [first, last): in whole groups, and in others where a row alone is dear.
   template <gridded Batch, class Sink>
   void operator()(const Batch& b, index first, index last, const Sink& sink) {
     while (first < last) {
       const grid<const X> g = b.grid_at(first, std::min(last - first, abreast));
-      if (g.rows >= abreast / 2) {
+      if (g.rows == abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
         fold(g, [&](index k, const state& s) { sink(first + k, s); });
       } else {
         fold_rows(b, first, first + g.rows, m_, sink);
