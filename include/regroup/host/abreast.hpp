@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs its elements and no more,
+// Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs little more than its elements,
 // and the columns of a matrix are read as its memory lies. Every row keeps the contract's tree, hence its bits.
 //   pack        the states of a group, member by member
 //   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state
