@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "../attention/reference.hpp"
 #include "attentions.hpp"
@@ -243,17 +244,25 @@ void expect_no_conflicts() {
       EXPECT_EQ(banks, ~0u) << place(first);
     }
   };
-  for (int key = 0; key < 64; key += 16) {
-    for (int column = 0; column < Leaf::panel; column += 16) {
-      expect_all_banks([&](int lane) { return Leaf::k_place(lane, key, column); });
-      expect_all_banks([&](int lane) { return Leaf::v_place(lane, key, column); });
+  std::set<int> places;
+  for (const cuda::mma_buffer& of : {Leaf::q_rows(), Leaf::k_rows(0), Leaf::k_rows(1), Leaf::v_rows(0), Leaf::v_rows(1)}) {
+    for (int row = 0; row < of.rows; row += 8) {
+      for (int piece = 0; piece < Leaf::pieces; ++piece) {
+        expect_all_banks([&](int lane) { return of.place(row + lane % 8, piece); });
+        for (int i = 0; i < 8; ++i) EXPECT_TRUE(places.insert(of.place(row + i, piece)).second);
+      }
+      expect_all_banks([&](int lane) { return of.place(row + lane / Leaf::pieces, lane % Leaf::pieces); });  // as it is staged
     }
   }
-  expect_all_banks([](int lane) { return lane / Leaf::pieces * Leaf::step + lane % Leaf::pieces; });  // as it is staged
+  EXPECT_EQ(*places.begin(), 0);
+  EXPECT_EQ(*places.rbegin(), static_cast<int>(places.size()) - 1);
+  EXPECT_EQ(static_cast<int>(places.size()), Leaf::held);
 }
 TEST(attention_mma_of_16_bits, no_bank_of_shared_memory_is_asked_twice) {
   expect_no_conflicts<cuda::mma16_leaf<bfloat16, regroup::no_mask, cuda::mma_shape<8>>>();
   expect_no_conflicts<cuda::mma16_leaf<bfloat16, regroup::no_mask, cuda::mma_shape<16>>>();
+  expect_no_conflicts<cuda::mma16_leaf<bfloat16, regroup::no_mask, cuda::mma_shape<8, 2>>>();
+  expect_no_conflicts<cuda::mma16_leaf<bfloat16, regroup::no_mask, cuda::mma_shape<16, 2>>>();
 }
 
 TEST(attention_mma_faults, every_barrier) {  // two tiles, and two panels of columns of each matrix

@@ -10,6 +10,7 @@
 #include "../attention/cases.hpp"
 #include "../order/cases.hpp"
 #include "regroup/cuda/attention_masks.hpp"
+#include "regroup/cuda/attention_mma.hpp"
 #include "regroup/cuda/attention_plan.hpp"
 
 namespace {
@@ -47,7 +48,7 @@ TEST(attention_plans, cover_every_row_and_column_once) {
     const auto call = call_of(batches, key_heads, group, queries, 10, dv);
     for (const int rows : {8, 32}) {
       for (const int columns : {64, 128}) {
-        cuda::plain_arithmetic::with_shape({rows, columns}, [&]<class Shape>(Shape) {
+        cuda::plain_arithmetic::with_shape<float>({rows, columns}, [&]<class Shape>(Shape) {
           std::set<std::tuple<index, index, index, int>> seen;
           const index units = batches * key_heads * cuda::units_of_head<Shape>(call);
           for (index unit = 0; unit < units; ++unit) {
@@ -115,7 +116,7 @@ TEST(attention_plans, cover_every_ragged_row_once) {
   EXPECT_EQ(call.batches, 4);
   EXPECT_EQ(call.most_rows(), 66);
   for (const int rows : {8, 32}) {
-    cuda::plain_arithmetic::with_shape({rows, 128}, [&]<class Shape>(Shape) {
+    cuda::plain_arithmetic::with_shape<float>({rows, 128}, [&]<class Shape>(Shape) {
       std::set<std::tuple<index, index, int>> seen;  // token, head, column
       for (index unit = 0; unit < 4 * 3 * cuda::units_of_head<Shape>(call); ++unit) {
         const auto at = cuda::place<Shape>(call, unit);
@@ -168,22 +169,46 @@ TEST(attention_plans, refuse_ragged_batches_that_do_not_fit) {
   });
 }
 
-TEST(attention_plans, bound_their_workspace_by_waves) {
-  for (const int rows : {0, 1, 8, 9, 64, 4096, 1 << 20}) {
+template <class Arithmetic, class T>
+void expect_bounded_workspace(int rows, index leaves, int dv, int processors) {
+  const auto of = call_of(2, 4, 1, rows, 5, dv);
+  cuda::attention_call<T> call{};
+  call.queries = of.queries;
+  call.batches = of.batches;
+  call.key_heads = of.key_heads;
+  call.group = of.group;
+  call.d = of.d;
+  call.dv = of.dv;
+  call.has_q_rows = call.has_k_rows = call.has_v_rows = dv % 64 == 0;
+  const auto plan = cuda::plan_attention<Arithmetic>(call, leaves, processors);
+  EXPECT_EQ(plan.units == 0, rows == 0);
+  if (rows == 0) return;
+  Arithmetic::template with_shape<T>(plan, [&]<class Shape>(Shape) {
+    EXPECT_EQ(Shape::rows, plan.rows);
+    const auto block = static_cast<std::size_t>(Shape::thread_rows) * 128 * sizeof(typename Shape::state);
+    const index held = processors * Arithmetic::template resident_blocks<T, Shape>;
+    EXPECT_EQ(plan.reach & (plan.reach - 1), 0);
+    EXPECT_EQ(plan.parts, (leaves + plan.reach - 1) / plan.reach);
+    EXPECT_LE(plan.blocks, std::max<index>(held, 1));
+    EXPECT_LE(plan.blocks, plan.units * plan.parts);
+    // Where units fill the device a block has all keys of its own; else each device's worth of parts is a few times over.
+    EXPECT_TRUE(plan.parts == 1 || plan.units < held);
+    EXPECT_TRUE(plan.parts == 1 || plan.units * plan.parts <= 4 * held);
+    EXPECT_TRUE(plan.reach == 1 || plan.units >= held || 2 * plan.units * plan.parts > held) << plan.parts;
+    EXPECT_GE(index{1} << plan.depth, std::min(plan.reach, leaves));
+    EXPECT_EQ(plan.stack_bytes, block * static_cast<std::size_t>(plan.blocks * plan.depth));
+    EXPECT_EQ(plan.bytes - plan.stack_bytes, plan.parts == 1 ? 0 : block * static_cast<std::size_t>(plan.units * plan.parts));
+  });
+}
+TEST(attention_plans, bound_their_workspace_by_the_device) {
+  for (const int rows : {0, 1, 8, 9, 64, 65, 4096, 1 << 20}) {
     for (const index leaves : {1, 2, 33, 1000, 100'000}) {
       for (const int dv : {1, 64, 128, 256}) {
         for (const int processors : {0, 1, 132}) {
-          const auto plan = cuda::plan_attention(call_of(2, 4, 1, rows, 5, dv), leaves, processors);
-          cuda::plain_arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
-            const auto unit = static_cast<std::size_t>(leaves * Shape::shards) * sizeof(typename Shape::state);
-            EXPECT_EQ(plan.bytes, leaves == 1 || rows == 0 ? 0 : static_cast<std::size_t>(plan.wave) * unit);
-            EXPECT_LE(plan.bytes, std::max(cuda::most_waiting_bytes, unit));
-            EXPECT_LE(plan.wave, plan.units);
-            EXPECT_EQ(plan.units == 0, rows == 0);
-            if (rows <= 8 || rows >= 4096) {
-              EXPECT_EQ(Shape::rows, rows <= 8 ? 8 : 32);
-            }
-          });
+          expect_bounded_workspace<cuda::plain_arithmetic, float>(rows, leaves, dv, processors);
+          expect_bounded_workspace<cuda::tensor_arithmetic, float>(rows, leaves, dv, processors);
+          expect_bounded_workspace<cuda::tensor_arithmetic, regroup::bfloat16>(rows, leaves, dv, processors);
+          if (HasFailure()) return;
         }
       }
     }

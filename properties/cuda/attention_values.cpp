@@ -3,6 +3,8 @@
 // special values; whatever the plan, the grid and the order in which threads run.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include <numeric>
 #include <string>
 
@@ -105,20 +107,33 @@ TEST(device_attention, no_schedule_plan_or_grid_changes_a_bit) {
   }
 }
 
-TEST(device_attention, leaves_of_a_wave_at_a_time) {
-  const problem<float> p({2, 2, 1, 9, 3000, 4, 5});
-  const auto expected = p.on_the_host();
-  tensor<float> out({2, 2, 9, 5});
-  const cuda::attention_options<> options;
+/// Queries, each with keys of its own, some of them with leaves at both ends and in between that it alone sees nothing of.
+struct far_apart {
+  [[nodiscard]] constexpr regroup::key_range range(index, index head, index query) const {
+    constexpr index first[] = {0, 1500, 3000, 5000, 0, 0, 2047, 4096}, last[] = {6000, 1501, 3000, 6000, 1, 900, 2049, 5120};
+    const auto i = static_cast<std::size_t>(query / 8 * 2 + head * 2 + query % 2) % 8;
+    return {first[i], last[i]};
+  }
+};
+TEST(device_attention, leaves_in_parts_of_any_reach) {
+  const problem<float> p({2, 2, 1, 25, 6000, 4, 5});
+  const auto expected = p.on_the_host(far_apart{});
+  tensor<float> out({2, 2, 25, 5});
+  const cuda::attention_options<far_apart> options;
   const auto work = cuda::attention_work_of<float>(on_device(p.q), cuda::dense(on_device(p.k), on_device(p.v)),
                                                    cuda::device_view<float>(out.values.data(), out.extents), options);
-  auto plan = cuda::plan_attention(work.call, work.leaves, 1);
-  ASSERT_EQ(plan.units, plan.wave);
-  plan.wave = 1;
-  machine on;
-  const emulated::any_rule::of<regroup::no_mask> rule({});
-  emulated::attend(on, emulated::any_work<float, float>{work.call, {&rule}, work.put, work.leaves}, plan);
-  EXPECT_TRUE(same_bits(out, expected.out));
+  ASSERT_EQ(work.leaves, 6);
+  std::set<index> reaches;
+  for (const int processors : {0, 1, 2, 3, 6, 132}) {
+    const auto plan = cuda::plan_attention(work.call, work.leaves, processors);
+    reaches.insert(plan.reach);
+    machine on;
+    const emulated::any_rule::of<far_apart> rule({});
+    std::fill(out.values.begin(), out.values.end(), -1);
+    emulated::attend(on, emulated::any_work<float, float>{work.call, {&rule}, work.put, work.leaves}, plan);
+    EXPECT_TRUE(same_bits(out, expected.out)) << processors;
+  }
+  EXPECT_GE(reaches.size(), 3u);
 }
 
 TEST(device_attention, every_rule) {

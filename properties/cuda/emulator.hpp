@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -93,6 +94,7 @@ class machine {
     const void* value = nullptr;  // what it hands to a shuffle
     int counts[fault::kinds] = {};
     std::vector<copy_on_its_way> copies;
+    std::vector<std::vector<std::function<void()>>> products;  // batches that nobody has waited for
     std::exception_ptr thrown;
   };
 
@@ -216,6 +218,12 @@ class machine::operations_of {
     const int from = thread_ % Width - d - (hit(fault::shift_shuffle) ? 1 : 0);
     return from_group<Width>(x, from >= 0 ? from - thread_ % Width : 0);
   }
+  template <int D, class T>
+  T exchange(const T& x) {
+    const int from = (thread_ ^ D) + (hit(fault::shift_shuffle) ? 1 : 0);
+    constexpr int width = regroup::cuda::warp_threads;
+    return from_group<width>(x, thread_ / width * width + from % width - thread_);
+  }
   template <int Width, class T>
   T broadcast(const T& x) {
     return from_group<Width>(x, (hit(fault::shift_shuffle) && Width > 1 ? 1 : 0) - thread_ % Width);
@@ -272,6 +280,35 @@ class machine::operations_of {
     wait(waiting::shuffle, cuda::warp_threads);
     return taken;
   }
+  /// Products that run while the thread goes on, done as late as can be: when it waits for them.
+  static constexpr bool has_wide_products = true;
+  template <class... Arrays>
+  void begin_products(Arrays&...) {
+    own().products.emplace_back();
+  }
+  void end_products() {}
+  template <int N, class... Arrays>
+  void wait_for_products(Arrays&...) {
+    if (hit(fault::skip_wait)) return;
+    auto& batches = own().products;
+    const std::size_t count = batches.size() > N ? batches.size() - N : 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const auto& product : batches[i]) product();
+    }
+    batches.erase(batches.begin(), batches.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  template <class T, int Eights>
+  void multiply_rows(const array<regroup::cuda::mma_row>& x, regroup::cuda::mma_buffer left, int row,
+                     regroup::cuda::mma_buffer right, int piece, bool adds, float* upper, float* lower) {
+    own().products.back().push_back(
+        [=, this] { regroup::cuda::multiply_rows<T, Eights>(*this, x, left, row, right, piece, adds, upper, lower); });
+  }
+  template <class T, int Eights>
+  void multiply_columns(const regroup::cuda::mma_left& left, const array<regroup::cuda::mma_row>& x,
+                        regroup::cuda::mma_buffer right, int row, float* upper, float* lower) {
+    own().products.back().push_back(
+        [=, this, left = &left] { regroup::cuda::multiply_columns<T, Eights>(*this, *left, x, right, row, upper, lower); });
+  }
   template <class T>
   [[nodiscard]] std::uint32_t narrowed(float x, float y) const {
     return regroup::cuda::factor_of(regroup::cuda::mma_pair<T>{{T(x), T(y)}}).words[0];
@@ -299,6 +336,10 @@ class machine::operations_of {
   template <class T, int N>
   array<T> shared() {
     return array_of<T, N>(machine_.shared_[static_cast<std::size_t>(cluster_rank())]);
+  }
+  template <class T, int N>
+  array<T> large() {
+    return shared<T, N>();
   }
   template <class T, int N>
   array<T> shared_of(int rank) {

@@ -66,8 +66,9 @@ struct attention_call {
   index page_size, batches, key_heads;
   int group, d, dv;
   float scale;
-  bool has_k_rows = false, has_v_rows = false;  // rows are whole aligned pieces of 16 bytes, to be copied as they are
+  bool has_q_rows = false, has_k_rows = false, has_v_rows = false;  // rows are whole aligned pieces of 16 bytes, to be copied as they are
 
+  [[nodiscard]] constexpr bool has_rows() const { return has_q_rows && has_k_rows && has_v_rows; }
   [[nodiscard]] constexpr int most_rows() const { return group * static_cast<int>(queries.most); }
   [[nodiscard]] constexpr index head_of(const attention_place& at, int row) const {
     return at.key_head * group + (at.first_row + row) % group;
@@ -102,11 +103,11 @@ struct attention_shape {
   static constexpr int rows = Rows * block_threads / warp_threads;
   static constexpr int row_lanes = warp_threads;                         ///< threads that share a row
   static constexpr int columns = Columns * row_lanes;
-  static constexpr int shards = rows * row_lanes;                        ///< states of a block
   using monoid = softmax_mean<float, fixed_vector<float, Columns>>;
   using state = state_of<monoid>;
 
   static constexpr int row_of(int thread, int r) { return thread / warp_threads * Rows + r; }
+  static constexpr int row_of_warp(int warp, int i) { return warp * Rows + i; }
   static constexpr int lane_of(int thread) { return thread % warp_threads; }
   static constexpr int column_of(int lane, int c) { return c * row_lanes + lane; }
 };
@@ -114,13 +115,18 @@ struct attention_shape {
 /// Buffers in shared memory that take turns: who writes one again has passed a barrier that all reached after reading it.
 struct attention_turns {
   int rows = 0, places = 0, panels = 0;
+  bool has_queries = false;  // those of the block's place are staged, and stay
 };
 /// A row's query, and which keys of a leaf it sees; head -1 where the batch has no such row.
 struct row_sight {
   int head, query, first, last;
 };
+/// The keys of a leaf that some rows see: none where it ends at or before its beginning.
+struct seen_keys {
+  int begin, end;
+};
 /// The keys [first, first + keys) of the leaf that begins at `leaf_first`: what each row of the block sees, where each key
-/// stands, and whether some row of this warp sees any.
+/// stands, whether some row of this warp sees any, and whether every row of the block sees all 64.
 template <class Sights, class Places>
 struct tile_of_keys {
   const attention_place& at;
@@ -128,10 +134,10 @@ struct tile_of_keys {
   const Places& places;
   index leaf_first;
   int first, keys;
-  bool looks;
+  bool looks, is_whole;
 };
-/// The keys [begin, end) of the leaf that begins at `first`: all that the block's rows see, and the warp's rows no others
-/// than [own_begin, own_end).
+/// The keys of the leaf that begins at `first`: `all` that the block's rows see, and the warp's rows no others
+/// than `own`; every row of the block sees `whole`.
 template <class T, class Sights>
 struct leaf_of_keys {
   using key_place = typename attention_call<T>::key_place;
@@ -140,47 +146,56 @@ struct leaf_of_keys {
   const attention_place& at;
   const Sights& sights;
   index first;
-  int begin, end, own_begin, own_end;
+  seen_keys all, own, whole;
+  key_place origin = is_dense() ? call.locate(at, first) : key_place{0, 0};
 
-  [[nodiscard]] constexpr int first_tile() const { return begin / tile_keys * tile_keys; }
-  [[nodiscard]] constexpr int keys_of(int tile) const { return smaller(end - tile, tile_keys); }
-  /// Where this thread's key of a tile stands (one that nobody sees, where the array begins: its page may be gone), to be
-  /// noted for the block, which may look after a barrier.
+  [[nodiscard]] constexpr int first_tile() const { return all.begin / tile_keys * tile_keys; }
+  [[nodiscard]] constexpr int end() const { return all.end; }
+  [[nodiscard]] constexpr int keys_of(int tile) const { return smaller(all.end - tile, tile_keys); }
+  /// Keys stand at one stride, nobody has to look where.
+  [[nodiscard]] constexpr bool is_dense() const { return call.table == nullptr; }
+  /// Where a tile's keys stand (one that nobody sees, where the array begins: its page may be gone), each noted by a thread
+  /// for the block, which may look after a barrier.
   template <class Block>
-  constexpr key_place locate(Block& b, int tile) const {
+  constexpr void note(Block& b, attention_turns& turn, int tile) const {
+    if (is_dense()) return;
+    turn.places = (turn.places + tile_keys) % (buffers * tile_keys);
+    if (b.thread() >= tile_keys) return;
     const int key = tile + b.thread();
-    return b.thread() < keys_of(tile) && key >= begin ? call.locate(at, first + key) : key_place{0, 0};
+    places_of(b).set(turn.places + b.thread(), all.begin <= key && key < all.end ? call.locate(at, first + key)
+                                                                                 : key_place{0, 0});
   }
+  /// The places of a tile, which were the last to be noted, or the last but one, or but two.
   template <class Block>
-  constexpr void note(Block& b, attention_turns& turn, const key_place& place) const {
-    turn.places = tile_keys - turn.places;
-    if (b.thread() < tile_keys) places_of(b).set(turn.places + b.thread(), place);
-  }
-  /// The places that were noted last.
-  template <class Block>
-  constexpr auto places(Block& b, const attention_turns& turn) const {
-    return [places = places_of(b), base = turn.places](int key) { return places.get(base + key); };
+  constexpr auto places(Block& b, const attention_turns& turn, int tile, int before = 0) const {
+    const int base = (turn.places + (buffers - before) * tile_keys) % (buffers * tile_keys);
+    return [places = places_of(b), base, tile, this](int key) {
+      if (!is_dense()) return places.get(base + key);
+      const index number = tile + key;
+      return key_place{origin.k + number * call.k.strides[2], origin.v + number * call.v.strides[2]};
+    };
   }
   template <class Places>
-  constexpr auto tile(int begin_of, const Places& places) const {
-    const int keys = keys_of(begin_of);
-    const bool looks = own_begin < begin_of + keys && begin_of < own_end;
-    return tile_of_keys<Sights, Places>{at, sights, places, first, begin_of, keys, looks};
+  constexpr auto tile(int tile, const Places& places) const {
+    const int keys = keys_of(tile);
+    return tile_of_keys<Sights, Places>{at, sights, places, first, tile, keys, own.begin < tile + keys && tile < own.end,
+                                         whole.begin <= tile && tile + tile_keys <= whole.end};
   }
 
  private:
+  static constexpr int buffers = 3;
   template <class Block>
   static constexpr auto places_of(Block& b) {
-    return b.template shared<key_place, 2 * tile_keys>();
+    return b.template shared<key_place, buffers * tile_keys>();
   }
 };
 /// A leaf by a tile that is folded when the one before is done.
 template <class Tile, class Block, class Leaf, class States>
 constexpr void fold_each_tile(const Tile& by, Block& b, attention_turns& turn, const Leaf& leaf, States& s) {
-  for (int tile = leaf.first_tile(); tile < leaf.end; tile += Leaf::tile_keys) {
-    leaf.note(b, turn, leaf.locate(b, tile));
+  for (int tile = leaf.first_tile(); tile < leaf.end(); tile += Leaf::tile_keys) {
+    leaf.note(b, turn, tile);
     b.barrier();
-    const auto places = leaf.places(b, turn);
+    const auto places = leaf.places(b, turn, tile);
     by.fold(b, turn, leaf.tile(tile, places), s);
   }
 }
@@ -191,6 +206,10 @@ template <class Shape, class T>
 constexpr index units_of_head(const attention_call<T>& call) {
   const index columns = call.dv == 0 ? 1 : (call.dv - 1) / Shape::columns + 1;
   return columns * ((call.most_rows() + Shape::rows - 1) / Shape::rows);
+}
+template <class Shape, class T>
+constexpr index units_of(const attention_call<T>& call) {
+  return call.batches * call.key_heads * units_of_head<Shape>(call);
 }
 template <class Shape, class T>
 constexpr attention_place place(const attention_call<T>& call, index unit) {

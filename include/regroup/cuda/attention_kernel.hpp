@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention as kernels: softmax_mean's reduction, its O sharded over the lanes of a warp (and past 128 columns over blocks)
-// with m and l replicated, which is legal because the combine acts on O element by element. A block folds one leaf of keys
-// for some queries that share them, tile by tile; a second kernel joins leaves by the combine itself. How a tile is folded
-// is a type: on plain arithmetic (attention_tile.hpp), or on tensor cores (attention_mma.hpp).
+// with m and l replicated, which is legal because the combine acts on O element by element. A block folds the leaves of a
+// node of the contract's tree for some queries that share them, tile by tile, and joins them by the combine itself; where
+// blocks share a query's keys a second kernel joins their nodes. How a tile is folded is a type: on plain arithmetic
+// (attention_tile.hpp), or on tensor cores (attention_mma.hpp).
 // Level: lane to device. Law: leaves and their tree depend on a query's keys alone, so the grid changes no bit.
 #pragma once
+
+#include <concepts>
+#include <limits>
 
 #include "regroup/cuda/attention_call.hpp"
 
@@ -20,73 +24,185 @@ constexpr State finished(State s) {
   return s;
 }
 
-/// Where a shard's state goes: to `put` where its keys are one leaf, else among those that wait to be merged, leaf by leaf,
-/// all of a unit's shards side by side.
-template <class Shape, class Put>
-struct leaf_sink {
-  typename Shape::state* nodes;  // null where there is nothing to merge
-  Put put;
-  constexpr void operator()(index number, const attention_place& at, int row, int lane,
-                            const typename Shape::state& s) const {
-    if (nodes != nullptr) {
-      nodes[(number * Shape::rows + row) * Shape::row_lanes + lane] = s;
-    } else {
-      put(Shape{}, at, row, lane, s);
-    }
+/// The states of blocks in device memory, word by word: what a block's threads write at once is side by side.
+template <class Shape>
+struct waiting_states {
+  using state = typename Shape::state;
+  static constexpr int words = static_cast<int>(sizeof(state) / sizeof(float));
+  static constexpr index of_block = index{Shape::thread_rows} * words * block_threads;
+  float* first;
+
+  [[nodiscard]] constexpr float* word(index block, int thread, int r, int number) const {
+    return first + block * of_block + (r * words + number) * block_threads + thread;
+  }
+  constexpr void put(index block, int thread, int r, const state& s) const {
+    *word(block, thread, r, 0) = s.m;
+    *word(block, thread, r, 1) = s.l;
+    unrolled<words - 2>([&](int c) { *word(block, thread, r, 2 + c) = s.o.values[c]; });
+  }
+  [[nodiscard]] constexpr state get(index block, int thread, int r) const {
+    state s{*word(block, thread, r, 0), *word(block, thread, r, 1), {}};
+    unrolled<words - 2>([&](int c) { s.o.values[c] = *word(block, thread, r, 2 + c); });
+    return s;
   }
 };
 
-/// The states of the leaves [1024 t, 1024 (t + 1)) of the units [first, first + count), leaf by leaf. A unit is a place: a
-/// key head's rows, a block's at a time, and as many columns.
+/// A shape of the same rows whose threads have so many columns side by side, m and l replicated.
+template <class Shape, int Columns>
+struct of_columns_side_by_side {
+  static constexpr int columns = Shape::columns, row_lanes = columns / Columns;
+  using monoid = softmax_mean<float, fixed_vector<float, Columns>>;
+  using state = state_of<monoid>;
+  static constexpr int column_of(int lane, int c) { return lane * Columns + c; }
+};
+
+/// A shape, and a tile of it, as a block has them: without wide products (block.hpp) so many rows would not fit the registers,
+/// so it takes half as many of twice as many units. States wait in the same memory.
+template <class Block, class Shape>
+struct shape_on_block {
+  using type = Shape;
+};
+template <class Block, class Shape>
+requires(!Block::has_wide_products && requires { typename Shape::narrow; })
+struct shape_on_block<Block, Shape> {
+  using type = typename Shape::narrow;
+};
+template <class Block, class Shape>
+using shape_on = typename shape_on_block<Block, Shape>::type;
+template <class Block, class Tile>
+struct tile_on_block;
+template <class Block, template <class, class, class> class Tile, class T, class Rule, class Shape>
+struct tile_on_block<Block, Tile<T, Rule, Shape>> {
+  using type = Tile<T, Rule, shape_on<Block, Shape>>;
+};
+template <class Block, class Tile>
+using tile_on = typename tile_on_block<Block, Tile>::type;
+
+/// The nodes of `reach` leaves (a power of two, or all) of every unit: part p has the leaves [reach p, reach (p + 1)). A unit
+/// is a place: a key head's rows, a block's at a time, and as many columns. Nodes that are done wait in `stack`, one of each
+/// level for every block of the grid; results go to `put` where a part has all, else to `nodes`, part by part.
 template <class T, class Rule, class Tile, class Put>
-struct attend_leaves {
+struct attend_nodes {
   static constexpr int resident_blocks = Tile::resident_blocks;
+  static constexpr std::size_t large_bytes = cuda::large_bytes<Tile>;
   using shape = typename Tile::shape;
   using states = typename shape::state[static_cast<std::size_t>(shape::thread_rows)];
   static constexpr int warp_rows = shape::rows * warp_threads / block_threads;
   attention_call<T> call;
   Rule rule;
-  index first, count, leaves;
-  leaf_sink<shape, Put> sink;
+  index parts, reach;
+  int depth;  // of the stack
+  waiting_states<shape> stack, nodes;
+  Put put;
 
   template <block Block>
-  constexpr void operator()(Block& b) const {
-    attention_turns turn;
-    for (index number = b.block(); number < count * leaves; number += b.blocks()) {
-      const attention_place at = place<shape>(call, first + number % count);
-      if (!call.has_row(at, 0)) continue;
-      states s;
-      leaf(b, turn, at, number / count, s);
-      unrolled<shape::thread_rows>([&](int r) {
-        const int row = shape::row_of(b.thread(), r);
-        if (call.has_row(at, row)) sink(number, at, row, shape::lane_of(b.thread()), finished(s[r]));
-      });
+  [[gnu::always_inline]] constexpr void operator()(Block& b) const {
+    using tile = tile_on<Block, Tile>;
+    if constexpr (std::same_as<tile, Tile>) {
+      fold_all(b);
+    } else {
+      attend_nodes<T, Rule, tile, Put>{call, rule, parts, reach, depth, {stack.first}, {nodes.first}, put}(b);
     }
   }
 
  private:
   template <class Block>
-  constexpr void leaf(Block& b, attention_turns& turn, const attention_place& at, index t, states& s) const {
-    const index first_key = t * attention_leaf_keys;
-    const auto sights = look(b, turn, at, first_key);
-    int begin = static_cast<int>(attention_leaf_keys), end = 0;  // of what the block sees
-    int own_begin = begin, own_end = 0;                          // and the warp
-    for (int row = 0; row < shape::rows; ++row) {
-      const row_sight seen = sights(row);
-      if (seen.first >= seen.last) continue;
-      begin = smaller(begin, seen.first);
-      end = seen.last > end ? seen.last : end;
-      if (row / warp_rows != b.thread() / warp_threads) continue;
-      own_begin = smaller(own_begin, seen.first);
-      own_end = seen.last > own_end ? seen.last : own_end;
+  [[gnu::always_inline]] constexpr void fold_all(Block& b) const {
+    attention_turns turn;
+    for (index number = b.block(); number < units_of<shape>(call) * parts; number += b.blocks()) {
+      const attention_place at = place<shape>(call, number / parts);
+      if (!call.has_row(at, 0)) continue;
+      states s;
+      turn.has_queries = false;
+      fold(b, turn, at, number % parts * reach, s);
+      if (parts > 1) {
+        each_row(b, at, [&](int r, int) { nodes.put(number, b.thread(), r, s[r]); });
+      } else if constexpr (large_bytes >= sizeof(float) * shape::rows * shape::columns) {
+        put_rows(b, at, s);
+      } else {
+        each_row(b, at, [&](int r, int row) { put(shape{}, at, row, shape::lane_of(b.thread()), s[r]); });
+      }
     }
+  }
+  /// body(r, row) of the thread's rows that there are.
+  template <class Block, class Body>
+  constexpr void each_row(Block& b, const attention_place& at, const Body& body) const {
+    unrolled<shape::thread_rows>([&](int r) {
+      const int row = shape::row_of(b.thread(), r);
+      if (call.has_row(at, row)) body(r, row);
+    });
+  }
+  /// Puts every row by threads with eight columns side by side, which they take from shared memory.
+  template <class Block>
+  constexpr void put_rows(Block& b, const attention_place& at, const states& s) const {
+    using fine = of_columns_side_by_side<shape, 8>;
+    struct alignas(8) pair {
+      float of[2];
+    };
+    const auto o = b.template large<pair, shape::rows * shape::columns / 2>();
+    const auto totals = b.template shared<pair, shape::rows>();
+    const auto place_of = [](int row, int column) { return (row * shape::columns + (column ^ row % 8 * 8)) / 2; };
+    unrolled<shape::thread_rows>([&](int r) {
+      const int row = shape::row_of(b.thread(), r), lane = shape::lane_of(b.thread());
+      if (lane == 0) totals.set(row, {{s[r].m, s[r].l}});
+      unrolled<shape::columns / shape::row_lanes / 2>([&](int two) {
+        o.set(place_of(row, shape::column_of(lane, 2 * two)), {{s[r].o.values[2 * two], s[r].o.values[2 * two + 1]}});
+      });
+    });
+    b.barrier();
+    for (int i = b.thread(); i < shape::rows * fine::row_lanes; i += block_threads) {
+      const int row = i / fine::row_lanes, lane = i % fine::row_lanes;
+      if (!call.has_row(at, row)) continue;
+      const pair total = totals.get(row);
+      typename fine::state whole{total.of[0], total.of[1], {}};
+      unrolled<4>([&](int two) {
+        const pair x = o.get(place_of(row, 8 * lane + 2 * two));
+        whole.o.values[2 * two] = x.of[0];
+        whole.o.values[2 * two + 1] = x.of[1];
+      });
+      put(fine{}, at, row, lane, whole);
+    }
+  }
+  /// The node of the leaves [first, first + reach): those that are done are joined as the digits of the next one's number
+  /// carry (a binary counter); leaves that nobody sees before the first and after the last are absent.
+  template <class Block>
+  [[gnu::always_inline]] constexpr void fold(Block& b, attention_turns& turn, const attention_place& at, index first, states& s) const {
+    const index keys = reach * attention_leaf_keys;
+    const auto [begin, end] = seen(b, look(b, turn, at, first * attention_leaf_keys, keys)).all;
+    const int leaf_keys = static_cast<int>(attention_leaf_keys);
+    const int from = begin / leaf_keys, last = (end - 1) / leaf_keys;
+    unsigned waiting = 0;  // levels of the stack
+    const auto join = [&](int level) {
+      waiting &= ~(1u << level);
+      each_row(b, at, [&](int r, int) {
+        s[r] = typename shape::monoid{}(stack.get(b.block() * depth + level, b.thread(), r), s[r]);
+      });
+    };
     unrolled<shape::thread_rows>([&](int r) { s[r] = typename shape::monoid{}.identity(); });
-    const leaf_of_keys<T, decltype(sights)> keys{call, at, sights, first_key, begin, end, own_begin, own_end};
+    for (int t = from; t <= last && begin < end; ++t) {
+      leaf(b, turn, at, (first + t) * attention_leaf_keys, s);
+      int level = 0;
+      for (; t == last ? waiting >> level != 0 : t >> level & 1; ++level) {
+        if (waiting >> level & 1) join(level);
+      }
+      if (t == last) break;
+      waiting |= 1u << level;
+      each_row(b, at, [&](int r, int) { stack.put(b.block() * depth + level, b.thread(), r, s[r]); });
+    }
+  }
+  template <class Block>
+  [[gnu::always_inline]] constexpr void leaf(Block& b, attention_turns& turn, const attention_place& at, index first_key, states& s) const {
+    const auto sights = look(b, turn, at, first_key, attention_leaf_keys);
+    const auto [all, own, whole] = seen(b, sights);
+    unrolled<shape::thread_rows>([&](int r) { s[r] = typename shape::monoid{}.identity(); });
+    const leaf_of_keys<T, decltype(sights)> keys{call, at, sights, first_key, all, own, whole};
     Tile{call, rule}.fold_leaf(b, turn, keys, s);
+    unrolled<shape::thread_rows>([&](int r) { s[r] = finished(s[r]); });
   }
 
+  /// What each row sees of the keys [first, first + keys).
   template <class Block>
-  constexpr auto look(Block& b, attention_turns& turn, const attention_place& at, index leaf_first) const {
+  constexpr auto look(Block& b, attention_turns& turn, const attention_place& at, index first, index keys) const {
     auto sights = b.template shared<row_sight, 2 * shape::rows>();
     turn.rows = shape::rows - turn.rows;
     if (const int row = b.thread(); row < shape::rows) {
@@ -96,8 +212,8 @@ struct attend_leaves {
         const key_range seen =
             mask_rules::both(mask_rules::range(rule, at.batch, head, query), {0, call.keys[at.batch]});
         const auto within = [&](index key) {
-          key -= leaf_first;
-          return static_cast<int>(key < 0 ? 0 : smaller(key, attention_leaf_keys));
+          key -= first;
+          return static_cast<int>(key < 0 ? 0 : smaller(key, keys));
         };
         s = {static_cast<int>(head), static_cast<int>(query), within(seen.first), within(seen.last)};
       }
@@ -106,32 +222,120 @@ struct attend_leaves {
     b.barrier();
     return [sights, base = turn.rows](int row) { return sights.get(base + row); };
   }
+  /// The keys that some row of the block sees, and of the warp, and that every row of the block does; of none, the end is at
+  /// the beginning or before it.
+  struct seen_by {
+    seen_keys all, own, whole;
+  };
+  template <class Block, class Sights>
+  constexpr seen_by seen(Block& b, const Sights& sights) const {
+    constexpr int warps = block_threads / warp_threads;
+    constexpr int most = std::numeric_limits<int>::max();
+    struct ranges {
+      seen_keys some, every;
+      constexpr ranges operator+(const ranges& x) const {
+        const auto larger = [](int a, int b) { return a < b ? b : a; };
+        return {{smaller(some.begin, x.some.begin), larger(some.end, x.some.end)},
+                {larger(every.begin, x.every.begin), smaller(every.end, x.every.end)}};
+      }
+    };
+    const auto of_warps = b.template shared<ranges, warps>();
+    const int warp = b.thread() / warp_threads, i = b.thread() % warp_threads;
+    ranges own{{most, 0}, {0, most}};
+    if (i < warp_rows) {
+      const row_sight s = sights(shape::row_of_warp(warp, i));
+      if (s.first < s.last) own.some = {s.first, s.last};
+      if (s.head >= 0) own.every = {s.first, s.last};
+    }
+    for (int d = warp_threads / 2; d >= 1; d /= 2) own = own + b.template shuffle_down<warp_threads>(own, d);
+    own = b.template broadcast<warp_threads>(own);
+    if (i == 0) of_warps.set(warp, own);
+    b.barrier();  // nobody writes again before a row's next sights, which have one too
+    ranges all = of_warps.get(0);
+    unrolled<warps - 1>([&](int w) { all = all + of_warps.get(w + 1); });
+    return {all.some, own.some, all.every};
+  }
 };
 
-/// perfect(leaves) of every shard, by softmax_mean's combine: adjacent pairs, level by level, in place.
+/// A shape whose threads have two columns: each of another shape's threads is several, m and l replicated once more.
+template <class Shape>
+struct of_two_columns {
+  static constexpr int parts = Shape::columns / Shape::row_lanes / 2;  // of a thread's columns
+  static constexpr int row_lanes = Shape::row_lanes * parts;
+  static constexpr int columns = Shape::columns;
+  using monoid = softmax_mean<float, fixed_vector<float, 2>>;
+  using state = state_of<monoid>;
+  static constexpr int column_of(int lane, int c) {
+    return Shape::column_of(lane % Shape::row_lanes, lane / Shape::row_lanes * 2 + c);
+  }
+};
+
+/// perfect(nodes) of every unit, by softmax_mean's combine, two columns to a thread: 16 nodes at a time, all on their way at
+/// once, and theirs by a binary counter.
 template <class T, class Shape, class Put>
-struct merge_leaves {
+struct merge_nodes {
+  static constexpr int at_once = 16, levels = 8;
+  static constexpr index most_parts = index{at_once} << levels;
+  using fine = of_two_columns<Shape>;
+  using state = typename fine::state;
+  static constexpr index threads = index{Shape::thread_rows} * fine::parts * block_threads;  // of a unit
   attention_call<T> call;
-  index first, count, leaves;
-  typename Shape::state* nodes;
+  index parts;
+  waiting_states<Shape> nodes;
   Put put;
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    const typename Shape::monoid m;
-    const index shards = count * Shape::shards;
-    for (index i = b.block() * block_threads + b.thread(); i < shards; i += b.blocks() * block_threads) {
-      const attention_place at = place<Shape>(call, first + i / Shape::shards);
-      const int row = static_cast<int>(i % Shape::shards) / Shape::row_lanes;
-      if (!call.has_row(at, row)) continue;
-      auto* const leaf = nodes + i;
-      for (index step = 1; step < leaves; step *= 2) {
-        for (index t = 0; t + step < leaves; t += 2 * step) {
-          leaf[t * shards] = m(leaf[t * shards], leaf[(t + step) * shards]);
-        }
-      }
-      put(Shape{}, at, row, static_cast<int>(i % Shape::row_lanes), leaf[0]);
+    using shape = shape_on<Block, Shape>;
+    if constexpr (std::same_as<shape, Shape>) {
+      merge_all(b);
+    } else {
+      merge_nodes<T, shape, Put>{call, parts, {nodes.first}, put}(b);
     }
+  }
+
+ private:
+  template <class Block>
+  constexpr void merge_all(Block& b) const {
+    for (index i = b.block(); i < units_of<Shape>(call) * threads / block_threads; i += b.blocks()) {
+      const index unit = i / (Shape::thread_rows * fine::parts);
+      const int r = static_cast<int>(i / fine::parts % Shape::thread_rows), part = static_cast<int>(i % fine::parts);
+      const attention_place at = place<Shape>(call, unit);
+      const int row = Shape::row_of(b.thread(), r);
+      if (!call.has_row(at, row)) continue;
+      const state s = joined([&](index p) {
+        const auto word = [&](int number) { return *nodes.word(unit * parts + p, b.thread(), r, number); };
+        return state{word(0), word(1), {{word(2 + 2 * part), word(3 + 2 * part)}}};
+      });
+      put(fine{}, at, row, Shape::lane_of(b.thread()) + part * Shape::row_lanes, s);
+    }
+  }
+  template <class Node>
+  constexpr state joined(const Node& node) const {
+    const typename fine::monoid m;
+    state waiting[levels + 1], s = m.identity();
+    for (index first = 0, number = 0; first < parts; first += at_once, ++number) {
+      state x[at_once];
+      unrolled<at_once>([&](int i) { x[i] = first + i < parts ? node(first + i) : m.identity(); });
+      unrolled<4>([&](int level) {
+        unrolled<at_once / 2>([&](int i) {
+          const int left = i << (level + 1), right = left + (1 << level);
+          if (right < at_once) x[left] = m(x[left], x[right]);
+        });
+      });
+      s = x[0];
+      const bool is_last = first + at_once >= parts;
+      bool carries = true;
+      unrolled<levels>([&](int level) {
+        if (number >> level & 1) {
+          if (carries || is_last) s = m(waiting[level], s);
+        } else if (carries) {
+          waiting[level] = s;
+          carries = false;
+        }
+      });
+    }
+    return s;
   }
 };
 

@@ -11,16 +11,25 @@
 
 namespace regroup::cuda {
 
-/// Tensor cores, and their shapes: 64 rows to a block, and 64 or 128 columns.
+/// Tensor cores, and their shapes: 64 rows to a block, of 16 bits twice as many where there are so many, and 64 or 128
+/// columns.
 struct tensor_arithmetic {
   template <class T, class Rule, class Shape>
   using tile = std::conditional_t<sizeof(T) == 2, mma16_leaf<T, Rule, Shape>, tf32_tile<T, Rule, Shape>>;
-  template <class Plan, class Run>
-  static void with_shape(const Plan& plan, const Run& run) {
-    if (plan.columns == 64) return run(mma_shape<8>{});
-    run(mma_shape<16>{});
+  template <class T, class Plan, class Run>
+  static constexpr void with_shape(const Plan& plan, const Run& run) {
+    if constexpr (sizeof(T) == 2) {
+      if (plan.rows > few_rows) return plan.columns == 64 ? run(mma_shape<8, 2>{}) : run(mma_shape<16, 2>{});
+    }
+    return plan.columns == 64 ? run(mma_shape<8>{}) : run(mma_shape<16>{});
   }
-  static constexpr int few_rows = 64, many_rows = 64;
+  template <class T, class Shape>
+  static constexpr index resident_blocks = tile<T, no_mask, Shape>::resident_blocks;
+  static constexpr int few_rows = 64, few_columns = 64;
+  template <class T>
+  static constexpr int many_rows(const attention_call<T>& call) {
+    return sizeof(T) == 2 && call.has_rows() && call.d <= (call.dv <= 64 ? 64 : 128) ? 128 : few_rows;
+  }
 };
 
 }  // namespace regroup::cuda

@@ -1,43 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leaf of keys of 16 bits on tensor cores. q stays in registers; k and v lie in shared memory as in memory, and warps load
-// their fragments as matrices (v transposed). While scores are computed v is on its way, and while weights and O are, the
-// next tile's k: each buffer is filled again as soon as all have read it. l is the product of the weights and ones, O of
-// them and v: the same rounded weights in numerator and denominator. Level: warp and block (FlashAttention-2: Dao 2023).
+// A leaf of keys of 16 bits on tensor cores. q, two tiles of k and two of v lie in shared memory as in memory, from where
+// products take them (mma_buffer); while a tile is folded the next one's k and v are on their way, so a tile has one barrier.
+// l is the sum of the weights before they are rounded, a lane's own until the leaf is done. Two halves of rows share what is
+// staged, one after the other; two blocks of a multiprocessor keep its tensor cores busy in turn.
+// Level: warp and block (FlashAttention-2: Dao 2023).
 #pragma once
 
 #include "regroup/cuda/attention_mma_rows.hpp"
 
 namespace regroup::cuda {
 
-/// How a block folds a leaf.
+/// How a block folds a leaf. Two halves only of what one panel of columns holds, in whole pieces of 16 bytes.
 template <class T, class Rule, class Shape>
 struct mma16_leaf : mma_rows<T, Rule, Shape> {
   using rows = mma_rows<T, Rule, Shape>;
   using typename rows::scores, typename rows::shape, typename rows::states;
   using rows::call, rows::tile_keys, rows::t_of;
-  static constexpr int resident_blocks = shape::columns > 64 ? 2 : 3;
+  static constexpr int halves = shape::halves;
+  static constexpr int resident_blocks = 2;
   static constexpr int panel = shape::columns;  // columns of q and k at once, and all of v's
   static constexpr int pieces = panel / 8;      // of 16 bytes
-  static constexpr int step = pieces + 1;       // from a key to the next: eight rows of a matrix are in 32 banks
-  using queries = mma_left[static_cast<std::size_t>(panel / 16)];
   using weights = mma_left[static_cast<std::size_t>(tile_keys / 16)];
   static_assert(block_threads % pieces == 0);
 
-  /// Where row `lane` of four matrices is: of k those of 16 keys and 16 columns, of v the same, to be transposed.
-  static constexpr int k_place(int lane, int key, int column) {
-    return (key + lane % 8 + lane / 16 * 8) * step + column / 8 + lane / 8 % 2;
-  }
-  static constexpr int v_place(int lane, int key, int column) { return (key + lane % 16) * step + column / 8 + lane / 16; }
+  static constexpr mma_buffer q_rows() { return {0, shape::rows}; }
+  static constexpr mma_buffer k_rows(int turn) { return {(shape::rows + turn * tile_keys) * pieces, tile_keys}; }
+  static constexpr mma_buffer v_rows(int turn) { return k_rows(2 + turn); }
+  static constexpr int held = (shape::rows + 4 * tile_keys) * pieces;
+  static constexpr std::size_t large_bytes = sizeof(mma_row) * held;
 
-  /// A value that is not finite leaves O so in every row of a warp that looks at its tile, hidden or not. The leaf is then
+  /// A value that is not finite leaves O so in every row of a block that looks at its tile, hidden or not. The leaf is then
   /// folded again with such values apart: what a row has is the same as if that had been done at once.
   template <class Block, class Leaf>
-  constexpr void fold_leaf(Block& b, attention_turns& turn, const Leaf& leaf, states& s) const {
-    if (leaf.first_tile() >= leaf.end) return;
+  [[gnu::always_inline]] constexpr void fold_leaf(Block& b, attention_turns& turn, const Leaf& leaf, states& s) const {
+    if (leaf.first_tile() >= leaf.end()) return;
     bool is_careful = false;
+    if (halves > 1 || call.has_rows()) {
+      fold_tiles<true, false>(b, turn, leaf, false, s);
+      is_careful = b.any(!is_finite(s));
+      if (!is_careful) return;
+    }
     do {
-      unrolled<2>([&](int r) { s[r] = typename shape::monoid{}.identity(); });
-      fold_tiles(b, turn, leaf, is_careful, s);
+      unrolled<shape::thread_rows>([&](int r) { s[r] = typename shape::monoid{}.identity(); });
+      fold_tiles<(halves > 1), true>(b, turn, leaf, is_careful, s);
       is_careful = !is_careful && b.any(!is_finite(s));
     } while (is_careful);
   }
@@ -45,126 +50,156 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
  private:
   static constexpr bool is_finite(const states& s) {
     float zero = 0;
-    unrolled<2>([&](int r) {
+    unrolled<shape::thread_rows>([&](int r) {
       for (const float x : s[r].o.values) zero = math::fma(x, 0.0f, zero);
     });
     return zero == 0;
   }
-  template <class Block, class Leaf>
-  constexpr void fold_tiles(Block& b, attention_turns& turn, const Leaf& leaf, bool is_careful, states& s) const {
-    int first = leaf.first_tile(), column = 0;
-    leaf.note(b, turn, leaf.locate(b, first));
-    b.barrier();
-    stage_k(b, leaf.tile(first, leaf.places(b, turn)), column);
-    queries q = {};
-    scores score = {};
-    while (first < leaf.end) {
-      const auto places = leaf.places(b, turn);
-      const auto tile = leaf.tile(first, places);
-      const bool is_whole = column + panel >= call.d;  // the scores, after this panel of q and k
-      const auto next_place = leaf.locate(b, first + tile_keys);
-      if (first == leaf.first_tile() || call.d > panel) load_q(b, leaf, column, q);
+  /// The columns [column, column + panel) of a tile's keys, and which buffers they are in.
+  struct step {
+    int tile, column, k_turn, v_turn;
+  };
+  /// `HasPieces`: all rows are whole pieces. Values that are not finite are apart where the fold may be, and is, careful.
+  template <bool HasPieces, bool MayBeCareful, class Block, class Leaf>
+  [[gnu::always_inline]] constexpr void fold_tiles(Block& b, attention_turns& turn, const Leaf& leaf, bool is_careful,
+                                                   states& s) const {
+    if constexpr (!MayBeCareful) is_careful = false;
+    const auto is_last = [&](const step& of) { return halves > 1 || of.column + panel >= call.d; };  // of its tile's
+    const auto after = [&](const step& of) {
+      return is_last(of) ? step{of.tile + tile_keys, 0, 1 - of.k_turn, 1 - of.v_turn}
+                         : step{of.tile, of.column + panel, 1 - of.k_turn, of.v_turn};
+    };
+    const auto stage = [&](const step& of) {  // by the places noted last
+      const auto tile = leaf.tile(of.tile, leaf.places(b, turn, of.tile));
+      stage_keys<HasPieces>(b, leaf, tile, k_rows(of.k_turn), call.k, call.has_k_rows, leaf.origin.k, of.column, call.d,
+                            [&](int key) { return tile.places(key).k; });
+      if (!is_last(of)) return;
+      stage_keys<HasPieces>(b, leaf, tile, v_rows(of.v_turn), call.v, call.has_v_rows, leaf.origin.v, tile.at.first_column,
+                            call.dv, [&](int key) { return tile.places(key).v; });
+    };
+    /// Waits for what is staged; whether all of v fits products.
+    const auto arrive = [&](const step& of) {
       b.wait_for_copies();
-      b.barrier();  // k is there, and v read
-      if (is_whole) stage_v(b, tile);
-      if (tile.looks) products(b, q, score);
-      bool fits = true;
-      if (is_whole) {
-        leaf.note(b, turn, next_place);
+      if (!is_careful) {
+        b.barrier();
+        return true;
+      }
+      return !b.any(!(is_last(of) ? clear_v(b, v_rows(of.v_turn)) : true));
+    };
+    step now{leaf.first_tile(), 0, 0, 0};
+    leaf.note(b, turn, now.tile);
+    if (!leaf.is_dense()) b.barrier();
+    if (!turn.has_queries) stage_q<HasPieces>(b, leaf, 0);
+    turn.has_queries = halves > 1 || call.d <= panel;
+    stage(now);
+    leaf.note(b, turn, now.tile + tile_keys);
+    bool all_fit = arrive(now);
+    scores score;
+    while (now.tile < leaf.end()) {
+      const step next = after(now);
+      if (next.tile < leaf.end()) stage(next);
+      const auto tile = leaf.tile(now.tile, leaf.places(b, turn, now.tile, 1));
+      unrolled<halves>([&](int half) {
+        products(b, now, half, score);
+        b.template wait_for_products<0>(score[0], score[1]);  // and for the half's before
+        if (!is_last(now)) return;
+        weights weight;
+        weigh(b, tile, half, is_careful, score, weight, s);
+        values(b, now, half, weight, s);
+        if (!is_careful || all_fit) return;
+        settle(b, half, s);
+        add_values_without_factors(b, tile, half, weight, s);
+      });
+      unrolled<halves>([&](int half) { settle(b, half, s); });
+      if (is_last(now)) leaf.note(b, turn, next.tile + tile_keys);
+      all_fit = arrive(next);
+      if (halves == 1 && call.d > panel && next.tile < leaf.end()) {
+        stage_q<HasPieces>(b, leaf, next.column);
         b.wait_for_copies();
-        if (is_careful) fits = clear_v(b);
+        b.barrier();
       }
-      const bool all_fit = !b.any(!fits);  // v is there, and k read
-      const int next = is_whole ? first + tile_keys : first;
-      column = is_whole ? 0 : column + panel;
-      if (next < leaf.end) stage_k(b, leaf.tile(next, leaf.places(b, turn)), column);
-      if (is_whole && tile.looks) {
-        weights weight = {};
-        weigh(b, tile, score, weight, s);
-        values(b, weight, s);
-        if (!all_fit) add_values_without_factors(b, tile, weight, s);
-        unrolled<tile_keys / 8>([&](int n) { unrolled<4>([&](int i) { score[n][i] = 0; }); });
-      }
-      first = next;
+      now = next;
     }
+    unrolled<halves>([&](int half) {
+      typename rows::of_rows l{{s[2 * half].l, s[2 * half + 1].l}};
+      l = rows::over_rows(b, l, [](float x, float y) { return x + y; });
+      s[2 * half].l = l.of[0];
+      s[2 * half + 1].l = l.of[1];
+    });
+  }
+  template <class Block>
+  static constexpr void settle(Block& b, int half, states& s) {
+    b.template wait_for_products<0>(s[2 * half].o.values, s[2 * half + 1].o.values);
   }
 
-  /// k, and behind it v.
-  static constexpr int v_first = tile_keys * step;
   template <class Block>
   static constexpr auto rows_of(Block& b) {
-    return b.template shared<mma_row, 2 * v_first>();
+    return b.template large<mma_row, held>();
   }
-  template <class Block, class Leaf>
-  constexpr void load_q(Block& b, const Leaf& leaf, int column, queries& q) const {
-    unrolled<2>([&](int r) {
-      const row_sight s = leaf.sights(shape::row_of(b.thread(), r));
-      const index stride = call.q.strides[3];
-      const int first = column + 2 * t_of(b.thread());
-      const T* x = s.head >= 0 ? call.query(leaf.at.batch, s.head, s.query) + first * stride : call.q.data;
-      int left = s.head >= 0 ? call.d - first : 0;
-      unrolled<panel / 8>([&](int eight) {
-        mma_pair<T> pair{{T(0.0f), T(0.0f)}};
-        if (left > 0) pair.of[0] = *x;
-        if (left > 1) pair.of[1] = x[stride];
-        x += 8 * stride;
-        left -= 8;
-        q[eight / 2].words[eight % 2 * 2 + r] = factor_of(pair).words[0];
+  template <bool HasPieces, class Block, class Leaf>
+  constexpr void stage_q(Block& b, const Leaf& leaf, int column) const {
+    const auto row_at = [&](int row) {
+      const row_sight s = leaf.sights(row);
+      return s.head >= 0 ? call.query(leaf.at.batch, s.head, s.query) : nullptr;
+    };
+    stage_rows<shape::rows, HasPieces>(b, q_rows(), call.has_q_rows, call.q.strides[3], column, call.d, row_at);
+  }
+  template <bool HasPieces, class Block, class Leaf, class Keys, class Place>
+  constexpr void stage_keys(Block& b, const Leaf& leaf, const Keys& tile, mma_buffer to, const attention_array<const T>& from,
+                            bool has_pieces, index origin, int column, int width, const Place& place) const {
+    if (HasPieces && leaf.is_dense()) {  // no place is looked up, or multiplied
+      const int piece = b.thread() % pieces, first = b.thread() / pieces;
+      const index stride = from.strides[2];
+      const T* row = from.data + (origin + (tile.first + first) * stride + column + 8 * piece);
+      const int keys = column + 8 * piece < width ? tile.keys : 0;
+      const auto x = rows_of(b);
+      unrolled<tile_keys / apart>([&](int i) {
+        b.copy(x, to.place(first + i * apart, piece), row, first + i * apart < keys);
+        row += apart * stride;
       });
-    });
-  }
-
-  template <class Block, class Keys>
-  constexpr void stage_k(Block& b, const Keys& tile, int column) const {
-    stage(b, 0, call.k.data, call.has_k_rows, call.k.strides[3], column, call.d, tile.keys,
-          [&](int key) { return tile.places(key).k; });
-  }
-  template <class Block, class Keys>
-  constexpr void stage_v(Block& b, const Keys& tile) const {
-    stage(b, v_first, call.v.data, call.has_v_rows, call.v.strides[3], tile.at.first_column, call.dv, tile.keys,
-          [&](int key) { return tile.places(key).v; });
-  }
-  /// The columns [column, column + panel) of a tile's keys, 0 where there is none, to `to`. Each thread has one piece of
-  /// every so many keys.
-  template <class Block, class Place>
-  constexpr void stage(Block& b, int to, const T* from, bool has_rows, index stride, int column, int width, int keys,
-                       const Place& place) const {
-    const auto x = rows_of(b);
-    column += b.thread() % pieces * 8;
-    if (has_rows) {
-      const int some = column < width ? keys : 0;
-      const T* const row = from + (some > 0 ? column : 0);
-      const T* of[static_cast<std::size_t>(tile_keys * pieces / block_threads)];
-      each_piece(b, [&](int i, int key, int) { of[i] = row + place(key); });  // all first: no load moves over a copy
-      each_piece(b, [&](int i, int key, int at) { b.copy(x, to + at, of[i], key < some); });
     } else {
-      for (int key = b.thread() / pieces; key < tile_keys; key += block_threads / pieces) {
-        mma_row row{};
-        const T* of = from + (key < keys ? place(key) + column * stride : 0);
-        const int left = key < keys ? width - column : 0;
-        unrolled<8>([&](int i) {
-          if (i < left) row.words[i / 2] |= static_cast<std::uint32_t>(of->bits) << i % 2 * 16;
-          of += stride;
-        });
-        x.set(to + key * step + b.thread() % pieces, row);
-      }
+      const auto row_at = [&](int key) { return key < tile.keys ? from.data + place(key) : nullptr; };
+      stage_rows<tile_keys, HasPieces>(b, to, has_pieces, from.strides[3], column, width, row_at);
     }
   }
-  /// body(i, key, place) of the pieces of a tile that are the thread's.
-  template <class Block, class Body>
-  static constexpr void each_piece(Block& b, const Body& body) {
-    unrolled<tile_keys * pieces / block_threads>([&](int i) {
-      const int key = b.thread() / pieces + i * (block_threads / pieces);
-      body(i, key, key * step + b.thread() % pieces);
-    });
+  /// The columns [column, column + panel) of some rows, 0 past `width` and where `row_at` has none. Each thread has one
+  /// piece of every so many rows.
+  static constexpr int apart = block_threads / pieces;
+  template <int Rows, bool HasPieces, class Block, class RowAt>
+  constexpr void stage_rows(Block& b, mma_buffer to, bool has_pieces, index stride, int column, int width,
+                            const RowAt& row_at) const {
+    const auto x = rows_of(b);
+    const int piece = b.thread() % pieces, first = b.thread() / pieces;
+    column += 8 * piece;
+    if (HasPieces || has_pieces) {
+      unrolled<Rows / apart / 4>([&](int four) {
+        const T* of[4];
+        unrolled<4>([&](int i) { of[i] = row_at(first + (4 * four + i) * apart); });  // first: no load moves over a copy
+        unrolled<4>([&](int i) {
+          const bool is_there = of[i] != nullptr && column < width;
+          b.copy(x, to.place(first + (4 * four + i) * apart, piece), is_there ? of[i] + column : nullptr, is_there);
+        });
+      });
+    } else {
+      for (int i = first; i < Rows; i += apart) {
+        mma_row row{};
+        const T* of = row_at(i);
+        const int left = of != nullptr ? width - column : 0;
+        if (left > 0) of += column * stride;
+        unrolled<8>([&](int j) {
+          if (j < left) row.words[j / 2] |= static_cast<std::uint32_t>(of[j * stride].bits) << j % 2 * 16;
+        });
+        x.set(to.place(i, piece), row);
+      }
+    }
   }
   /// Whether all is finite of v that the thread has staged; what is not, and would be so times 0 too, becomes 0.
   template <class Block>
-  constexpr bool clear_v(Block& b) const {
+  constexpr bool clear_v(Block& b, mma_buffer of) const {
     const auto x = rows_of(b);
     bool fits = true;
     for (int key = b.thread() / pieces; key < tile_keys; key += block_threads / pieces) {
-      const int at = v_first + key * step + b.thread() % pieces;
+      const int at = of.place(key, b.thread() % pieces);
       mma_row row = x.get(at);
       bool fit = true;
       unrolled<8>([&](int i) {
@@ -180,83 +215,66 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     return fits;
   }
 
-  /// score = score + q k over a panel. Columns past the last are zeros: a branch around them would keep loads behind
-  /// products.
+  /// score = q k, or score + q k of a later panel. Columns past the last are zeros: a branch around them would keep loads
+  /// behind products.
   template <class Block>
-  constexpr void products(Block& b, const queries& q, scores& score) const {
-    const auto k = rows_of(b);
-    const int lane = b.thread() % warp_threads;
+  constexpr void products(Block& b, const step& now, int half, scores& score) const {
+    const auto x = rows_of(b);
+    b.begin_products(score[0], score[1]);
     unrolled<panel / 16>([&](int c) {
-      unrolled<tile_keys / 16>([&](int n) {
-        const mma_left right = b.template matrices<false>(k, k_place(lane, 16 * n, 16 * c));
-        unrolled<2>([&](int j) {
-          float* const of = score[2 * n + j];
-          add(b, q[c], right, j, of[0], of[1], of[2], of[3]);
-        });
-      });
+      b.template multiply_rows<T, tile_keys / 8>(x, q_rows(), half * tile_keys, k_rows(now.k_turn), 2 * c,
+                                                 c > 0 || (halves == 1 && now.column > 0), score[0], score[1]);
     });
-  }
-  template <class Block>
-  static constexpr void add(Block& b, const mma_left& left, const mma_left& right, int i, float& s_0, float& s_1, float& s_2,
-                            float& s_3) {
-    const mma_sums sums =
-        b.template mma<T>(left, {{right.words[2 * i], right.words[2 * i + 1]}}, {{s_0, s_1, s_2, s_3}});
-    s_0 = sums.sums[0];
-    s_1 = sums.sums[1];
-    s_2 = sums.sums[2];
-    s_3 = sums.sums[3];
+    b.end_products();
   }
 
-  /// Raises each row's state to the tile's maximum; scores become weights, rounded, as products take them.
+  /// Raises each row's state to the tile's maximum; scores become weights, l = l + a lane's own, and are rounded as products
+  /// take them. Where the maximum is infinite so are l or O, or they are NaN: the mean is NaN whatever they are.
   template <class Block, class Keys>
-  constexpr void weigh(Block& b, const Keys& tile, scores& score, weights& w, states& s) const {
-    this->raise(b, tile, score, s);
+  constexpr void weigh(Block& b, const Keys& tile, int half, bool is_careful, scores& score, weights& w, states& s) const {
+    this->raise(b, tile, half, score, s);
+    constexpr float log2_e = 0x1.715476p+0f;
+    const float slope = math::product(this->unit(), log2_e);
     unrolled<2>([&](int r) {
-      const float m = s[r].m;
-      if (m == -hidden_score) rows::each(score, r, [&](float& x, int) { x = x == m ? 0 : x - m; });  // its weight is 1
-      const float frame = m - m == 0 ? m : 0;
+      auto& of = s[2 * half + r];
+      const float frame = of.m - of.m == 0 ? math::product(of.m, log2_e) : 0;
       rows::each(score, r, [&](float& x, int) {
-        const float seen = b.exp2(math::product(x - frame, 0x1.715476p+0f));  // log2 e
-        x = x == hidden_score ? hidden_zero : seen;
+        const float seen = b.exp2(math::fma(x, slope, -frame));
+        of.l += seen;
+        x = is_careful && x == hidden_score ? hidden_zero : seen;
       });
       unrolled<tile_keys / 8>([&](int n) {
-        w[n / 2].words[n % 2 * 2 + r] = b.template narrowed<T>(score[n][2 * r], score[n][2 * r + 1]);
+        w[n / 2].words[n % 2 * 2 + r] = b.template narrowed<T>(score[r][2 * n], score[r][2 * n + 1]);
       });
     });
   }
 
-  /// l = l + weights, O = O + weights v.
+  /// O = O + weights v.
   template <class Block>
-  constexpr void values(Block& b, const weights& w, states& s) const {
-    constexpr std::uint32_t one = factor_of(mma_pair<T>{{T(1.0f), T(1.0f)}}).words[0];
-    const auto v = rows_of(b);
-    const int lane = b.thread() % warp_threads;
+  constexpr void values(Block& b, const step& now, int half, weights& w, states& s) const {
+    const auto x = rows_of(b);
+    auto& upper = s[2 * half];
+    auto& lower = s[2 * half + 1];
+    b.begin_products(w, upper.o.values, lower.o.values);
     unrolled<tile_keys / 16>([&](int k) {
-      float l[2] = {s[0].l, s[1].l};  // the same in the next column
-      add(b, w[k], {{one, one, one, one}}, 0, s[0].l, l[0], s[1].l, l[1]);
-      unrolled<panel / 16>([&](int n) {
-        const mma_left right = b.template matrices<true>(v, v_first + v_place(lane, 16 * k, 16 * n));
-        unrolled<2>([&](int i) {
-          float *const o_0 = s[0].o.values + 2 * (2 * n + i), *const o_1 = s[1].o.values + 2 * (2 * n + i);
-          add(b, w[k], right, i, o_0[0], o_0[1], o_1[0], o_1[1]);
-        });
-      });
+      b.template multiply_columns<T, shape::columns / 8>(w[k], x, v_rows(now.v_turn), 16 * k, upper.o.values, lower.o.values);
     });
+    b.end_products();
   }
   template <class Block, class Keys>
-  constexpr void add_values_without_factors(Block& b, const Keys& tile, const weights& w, states& s) const {
+  constexpr void add_values_without_factors(Block& b, const Keys& tile, int half, const weights& w, states& s) const {
     constexpr int pairs = tile_keys / 2 + 1;
-    const auto x = b.template shared<std::uint32_t, shape::rows * pairs>();
+    const auto x = b.template shared<std::uint32_t, tile_keys * pairs>();
+    const auto row = [&](int r) { return shape::row_of(b.thread(), r); };
     unrolled<2>([&](int r) {
-      unrolled<tile_keys / 8>([&](int n) {
-        x.set(shape::row_of(b.thread(), r) * pairs + 4 * n + t_of(b.thread()), w[n / 2].words[n % 2 * 2 + r]);
-      });
+      unrolled<tile_keys / 8>([&](int n) { x.set(row(r) * pairs + 4 * n + t_of(b.thread()), w[n / 2].words[n % 2 * 2 + r]); });
     });
     b.template group_barrier<warp_threads>();
-    this->add_others(b, tile, [&](int r, int key) {
-      const std::uint32_t pair = x.get(shape::row_of(b.thread(), r) * pairs + key / 2);
+    this->add_others(b, tile, half, [&](int r, int key) {
+      const std::uint32_t pair = x.get(row(r) * pairs + key / 2);
       return widen(T::from_bits(static_cast<std::uint16_t>(pair >> key % 2 * 16)));
     }, s);
+    b.template group_barrier<warp_threads>();  // the other half's come to the same places
   }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tiles on tensor cores have in common, whatever the type: 16 rows to a warp, m and l replicated over the four lanes
+// What tiles on tensor cores have in common, whatever the type: 16 rows to a warp, or twice 16, m and l replicated over the four lanes
 // that share a row, scores of 64 keys in their registers; how scores become visible ones, and raise a state's maximum.
 // Level: warp and block.
 #pragma once
@@ -9,18 +9,23 @@
 
 namespace regroup::cuda {
 
-/// A lane of a row has the columns 2 t and 2 t + 1 of each of `Eights` times 8.
-template <int Eights>
+/// A lane of a row has the columns 2 t and 2 t + 1 of each of `Eights` times 8. A block has 64 rows, or twice as many, of
+/// which a warp has 16 in each half.
+template <int Eights, int Halves = 1>
 struct mma_shape {
-  static constexpr int thread_rows = 2;
-  static constexpr int rows = 16 * block_threads / warp_threads;
+  using narrow = mma_shape<Eights>;
+  static constexpr int halves = Halves;
+  static constexpr int thread_rows = 2 * Halves;
+  static constexpr int rows = 16 * Halves * block_threads / warp_threads;
   static constexpr int row_lanes = 4;
   static constexpr int columns = 8 * Eights;
-  static constexpr int shards = rows * row_lanes;
   using monoid = softmax_mean<float, fixed_vector<float, 2 * Eights>>;
   using state = state_of<monoid>;
 
-  static constexpr int row_of(int thread, int r) { return thread / warp_threads * 16 + thread % warp_threads / 4 + 8 * r; }
+  static constexpr int row_of(int thread, int r) {
+    return r / 2 * (rows / Halves) + thread / warp_threads * 16 + thread % warp_threads / 4 + r % 2 * 8;
+  }
+  static constexpr int row_of_warp(int warp, int i) { return i / 16 * (rows / Halves) + warp * 16 + i % 16; }
   static constexpr int lane_of(int thread) { return thread % 4; }
   static constexpr int column_of(int lane, int c) { return c / 2 * 8 + lane * 2 + c % 2; }
 };
@@ -33,10 +38,10 @@ template <class T, class Rule, class Shape>
 struct mma_rows {
   using shape = Shape;
   using state = typename shape::state;
-  using states = state[2];
+  using states = state[static_cast<std::size_t>(shape::thread_rows)];
   static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
-  using scores = float[static_cast<std::size_t>(tile_keys / 8)][4];  // of keys 8 n + 2 t, + 1; rows g, g, g + 8, g + 8
-  static_assert(shape::rows == tile_keys);
+  using scores = float[2][static_cast<std::size_t>(tile_keys / 4)];  // of rows g and g + 8: of the keys 8 n + 2 t, + 1
+  static_assert(shape::rows == shape::halves * tile_keys);
   const attention_call<T>& call;
   const Rule& rule;
 
@@ -47,7 +52,7 @@ struct mma_rows {
   template <class Body>
   static constexpr void each(scores& score, int r, const Body& body) {
     unrolled<tile_keys / 8>([&](int n) {
-      unrolled<2>([&](int i) { body(score[n][2 * r + i], 8 * n + i); });
+      unrolled<2>([&](int i) { body(score[r][2 * n + i], 8 * n + i); });
     });
   }
   /// join() of what the four lanes of each row hold, in each of them.
@@ -55,34 +60,47 @@ struct mma_rows {
   template <class Block, class Join>
   static constexpr of_rows over_rows(Block& b, of_rows x, const Join& join) {
     const auto with = [&](const of_rows& y) { return of_rows{{join(x.of[0], y.of[0]), join(x.of[1], y.of[1])}}; };
-    x = with(b.template shuffle_down<4>(x, 2));
-    x = with(b.template shuffle_down<4>(x, 1));
-    return b.template broadcast<4>(x);
+    x = with(b.template exchange<2>(x));
+    return with(b.template exchange<1>(x));
   }
 
-  /// Products become scores: scaled, through the rule, or hidden. Raises the states to the tile's maximum.
+  /// What is left to multiply scores with: the scale, unless a rule asks for whole ones, or it would change their order.
+  [[nodiscard]] constexpr float unit() const {
+    return !changes_scores<Rule> && call.scale > 0 && call.scale < math::detail::infinity<float> ? call.scale : 1;
+  }
+  /// Whether no score of a tile has to be looked at by itself.
+  template <class Keys>
+  [[nodiscard]] constexpr bool is_plain(const Keys& tile) const {
+    return !changes_scores<Rule> && tile.is_whole && unit() == call.scale;
+  }
+  /// Products become scores, or what unit() makes scores of, hidden ones -inf. Raises the states to the tile's maximum.
   template <class Block, class Keys>
-  constexpr void raise(Block& b, const Keys& tile, scores& score, states& s) const {
-    of_rows top{{s[0].m, s[1].m}};
-    unrolled<2>([&](int r) {
-      const row_sight sight = tile.sights(shape::row_of(b.thread(), r));
-      const int own = tile.first + 2 * t_of(b.thread());
-      each(score, r, [&](float& x, int) { x = math::product(x, call.scale); });
-      if (changes_scores<Rule> || sight.first > own || sight.last < own + tile_keys - 6) {
+  constexpr void raise(Block& b, const Keys& tile, int half, scores& score, states& s) const {
+    if (!is_plain(tile)) [[unlikely]] {
+      unrolled<2>([&](int r) {
+        const row_sight sight = tile.sights(shape::row_of(b.thread(), 2 * half + r));
+        const int own = tile.first + 2 * t_of(b.thread());
         each(score, r, [&](float& x, int key) {
+          if (unit() != call.scale) x = math::product(x, call.scale);
           const bool is_seen = sight.first - own <= key && key < sight.last - own;
           x = is_seen ? scored_by(rule, x, tile.at.batch, sight.head, sight.query, tile.leaf_first + own + key)
                       : hidden_score;
         });
-      }
+      });
+    }
+    of_rows top{{hidden_score, hidden_score}};
+    unrolled<2>([&](int r) {
       each(score, r, [&](float& x, int) { top.of[r] = __builtin_fmaxf(x, top.of[r]); });  // of a NaN and another, the other
     });
     top = over_rows(b, top, [](float a, float c) { return c > a ? c : a; });
-    unrolled<2>([&](int r) { s[r] = raised(s[r], top.of[r]); });
+    unrolled<2>([&](int r) {
+      state& of = s[2 * half + r];
+      of = raised(of, math::product(top.of[r], unit()));
+    });
   }
   /// O = fma(w, v, O) for the elements of v that no product takes, where a row sees them.
   template <class Block, class Keys, class Weight>
-  constexpr void add_others(Block& b, const Keys& tile, const Weight& weight, states& s) const {
+  constexpr void add_others(Block& b, const Keys& tile, int half, const Weight& weight, states& s) const {
     const index stride = call.v.strides[3];
     const int first = tile.at.first_column + 2 * t_of(b.thread());
     for (int key = 0; key < tile.keys; ++key) {
@@ -96,7 +114,8 @@ struct mma_rows {
         unrolled<2>([&](int r) {
           const float of = weight(r, key);
           if (std::bit_cast<std::uint32_t>(of) != std::bit_cast<std::uint32_t>(hidden_zero)) {
-            s[r].o.values[c] = math::fma(of, widen(x), s[r].o.values[c]);
+            float& o = s[2 * half + r].o.values[c];
+            o = math::fma(of, widen(x), o);
           }
         });
       });

@@ -77,7 +77,7 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
         const factor lower = factor_of(q.get(shape::row_of(b.thread(), 1) * step + first));
         unrolled<tile_keys / 8>([&](int n) {
           const factor right = k.get((8 * n + g_of(b.thread())) * k_step + first);
-          add_product(b, upper, lower, right, score[n][0], score[n][1], score[n][2], score[n][3]);
+          add_product(b, upper, lower, right, score[0] + 2 * n, score[1] + 2 * n);
         });
       }
       b.barrier();
@@ -85,35 +85,36 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
     fit(b, tile, score);
   }
 
+  /// The sums of two neighbouring columns in both rows.
   template <class Block>
-  static constexpr void add_product(Block& b, const factor& upper, const factor& lower, const factor& right, float& s_0,
-                                    float& s_1, float& s_2, float& s_3) {
-    const mma_sums sums = multiply(b, upper, lower, right, {{s_0, s_1, s_2, s_3}});
-    s_0 = sums.sums[0];
-    s_1 = sums.sums[1];
-    s_2 = sums.sums[2];
-    s_3 = sums.sums[3];
+  static constexpr void add_product(Block& b, const factor& upper, const factor& lower, const factor& right, float* of_upper,
+                                    float* of_lower) {
+    const mma_sums sums =
+        multiply(b, upper, lower, right, {{of_upper[0], of_upper[1], of_lower[0], of_lower[1]}});
+    of_upper[0] = sums.sums[0];
+    of_upper[1] = sums.sums[1];
+    of_lower[0] = sums.sums[2];
+    of_lower[1] = sums.sums[3];
   }
 
   /// Floats that are infinite, or do not fit, make NaN of products: such scores are chains instead.
   template <class Block, class Keys>
   constexpr void fit(Block& b, const Keys& tile, scores& score) const {
     bool fits = true;
-    unrolled<tile_keys / 8>([&](int n) {
-      unrolled<4>([&](int i) { fits = fits && score[n][i] == score[n][i]; });
-    });
+    unrolled<2>([&](int r) { rows::each(score, r, [&](float& x, int) { fits = fits && x == x; }); });
     if (fits) return;
     for (int own = 0; own < tile_keys / 2; ++own) {
-      const int key = own / 4 * 8 + 2 * t_of(b.thread()) + own % 2;
-      const row_sight s = tile.sights(shape::row_of(b.thread(), own / 2 % 2));
+      const int row = own / (tile_keys / 4), last = own % (tile_keys / 4) / 2 * 8 + own % 2;
+      const int key = last + 2 * t_of(b.thread());
+      const row_sight s = tile.sights(shape::row_of(b.thread(), row));
       float sum = 0;
       if (s.head >= 0 && key < tile.keys) {
         const T *const q = call.query(tile.at.batch, s.head, s.query), *const k = call.k.data + tile.places(key).k;
         for (int c = 0; c < call.d; ++c) sum = math::fma(q[c * call.q.strides[3]], k[c * call.k.strides[3]], sum);
       }
-      unrolled<tile_keys / 8>([&](int n) {
-        unrolled<4>([&](int i) {
-          if (4 * n + i == own && score[n][i] != score[n][i]) score[n][i] = sum;
+      unrolled<2>([&](int r) {
+        rows::each(score, r, [&](float& x, int of) {
+          if (r == row && of == last && x != x) x = sum;
         });
       });
     }
@@ -122,12 +123,12 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
   /// Scores become weights; l = l + their sum.
   template <class Block, class Keys>
   constexpr void weigh(Block& b, const Keys& tile, scores& score, states& s) const {
-    this->raise(b, tile, score, s);
+    this->raise(b, tile, 0, score, s);
     typename rows::of_rows sum{};
     unrolled<2>([&](int r) {
       const softmax_weight<float> weight{s[r].m};
       rows::each(score, r, [&](float& x, int) {
-        x = math::select(x == hidden_score, hidden_zero, weight(x));
+        x = math::select(x == hidden_score, hidden_zero, weight(math::product(x, this->unit())));
         sum.of[r] += x;
       });
     });
@@ -156,15 +157,17 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
       }
       if (b.any(!own_fit)) all_fit = false;
       if (tile.looks) {
+        float sum[2][panel / 4] = {};  // a tensor core cuts what it adds: O would lose a little at every step, always of its size
         unrolled<tile_keys / 8>([&](int k) {
-          const auto& w = weight[k];
-          const factor upper = factor_of<T>({{w[0], w[1]}}), lower = factor_of<T>({{w[2], w[3]}});
+          const factor upper = factor_of<T>({{weight[0][2 * k], weight[0][2 * k + 1]}});
+          const factor lower = factor_of<T>({{weight[1][2 * k], weight[1][2 * k + 1]}});
           unrolled<panel / 8>([&](int n) {
             const factor right = x.get((k * 4 + t_of(b.thread())) * v_step + 8 * n + g_of(b.thread()));
-            float* const o_0 = s[0].o.values + number * panel / 4 + 2 * n;
-            float* const o_1 = s[1].o.values + number * panel / 4 + 2 * n;
-            add_product(b, upper, lower, right, o_0[0], o_0[1], o_1[0], o_1[1]);
+            add_product(b, upper, lower, right, sum[0] + 2 * n, sum[1] + 2 * n);
           });
+        });
+        unrolled<2>([&](int r) {
+          unrolled<panel / 4>([&](int i) { s[r].o.values[number * panel / 4 + i] += sum[r][i]; });
         });
       }
     });
@@ -182,11 +185,11 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
     auto x = left_of(b);
     unrolled<2>([&](int r) {
       unrolled<tile_keys / 8>([&](int n) {
-        x.set(shape::row_of(b.thread(), r) * step + 4 * n + t_of(b.thread()), {{weight[n][2 * r], weight[n][2 * r + 1]}});
+        x.set(shape::row_of(b.thread(), r) * step + 4 * n + t_of(b.thread()), {{weight[r][2 * n], weight[r][2 * n + 1]}});
       });
     });
     b.template group_barrier<warp_threads>();
-    this->add_others(b, tile, [&](int r, int key) {
+    this->add_others(b, tile, 0, [&](int r, int key) {
       const pair w = x.get(shape::row_of(b.thread(), r) * step + key / 2);
       return key % 2 == 0 ? w.of[0] : w.of[1];
     }, s);

@@ -15,6 +15,7 @@
 #include "regroup/cuda/attention_arguments.hpp"
 #include "regroup/cuda/attention_kernel.hpp"
 #include "regroup/cuda/attention_tile.hpp"
+#include "regroup/cuda/mma.hpp"
 
 namespace regroup::cuda {
 
@@ -84,11 +85,21 @@ struct put_attention {
     }
     const auto plain = [](float x) { return x == x ? x : math::detail::not_a_number<float>; };
     const auto o = m.lower(s);
-    unrolled<Shape::columns / Shape::row_lanes>([&](int c) {
-      const int column = at.first_column + Shape::column_of(lane, c);
-      if (column < call.dv) {
-        out.row(at.batch, head, query)[column * out.strides[3]] = static_cast<Out>(plain(o.values[c]));
+    Out* const to = out.row(at.batch, head, query);
+    constexpr bool has_pairs = Shape::column_of(0, 1) == Shape::column_of(0, 0) + 1;
+    const bool in_pairs = has_pairs && out.strides[3] == 1 && reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(Out)) == 0;
+    unrolled<Shape::columns / Shape::row_lanes / 2>([&](int two) {
+      mma_pair<Out> values;
+      unrolled<2>([&](int i) { values.of[i] = static_cast<Out>(plain(o.values[2 * two + i])); });
+      const int column = at.first_column + Shape::column_of(lane, 2 * two);
+      if (in_pairs && column + 1 < call.dv) {
+        *reinterpret_cast<mma_pair<Out>*>(to + column) = values;
+        return;
       }
+      unrolled<2>([&](int i) {
+        const int own = at.first_column + Shape::column_of(lane, 2 * two + i);
+        if (own < call.dv) to[own * out.strides[3]] = values.of[i];
+      });
     });
     if (logsumexp.data != nullptr && lane == 0 && at.first_column == 0) {
       const log_sum_exp<float>::state sum{s.m, s.l};
@@ -213,6 +224,7 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
                          .d = static_cast<int>(p.d),
                          .dv = static_cast<int>(p.dv),
                          .scale = p.scale};
+  call.has_q_rows = has_aligned_rows(call.q, call.d);
   call.has_k_rows = has_aligned_rows(call.k, call.d);
   call.has_v_rows = has_aligned_rows(call.v, call.dv);
   if (keys.table) std::copy_n(keys.table->strides().begin(), 2, call.table_strides);
@@ -239,72 +251,88 @@ auto attention_work_of(const attention_queries<T>& q, const attention_keys<T>& k
   return attention_work<T, std::remove_const_t<decltype(rule)>, Out>{work.call, rule, work.put, work.leaves};
 }
 
-/// How a call is shared out. `wave` units are folded at a time, each leaf by a block of its own, and then merged.
+/// How a call is shared out: `blocks` of `rows` queries and `columns` take units' parts in turn, each the node of `reach`
+/// leaves.
 struct attention_plan {
   int rows = 0, columns = 0;  ///< of a block
-  index units = 0, wave = 0;
-  std::size_t bytes = 0;  ///< of workspace
+  index units = 0, parts = 1, reach = 1, blocks = 0;
+  int depth = 0;              ///< of the stack of nodes that wait in a block
+  std::size_t stack_bytes = 0, bytes = 0;  ///< of workspace
 };
-/// States that wait to be merged stay in the second-level cache.
-inline constexpr std::size_t most_waiting_bytes = std::size_t{32} << 20;
+
+/// Leaves of a part at most: the numbers of its keys are ints.
+inline constexpr index most_reach = index{1} << 20;
 
 /// The arithmetic of the contract, and its shapes: few queries, or 32 to a block with up to 64 columns, or more.
 struct plain_arithmetic {
   template <class T, class Rule, class Shape>
   using tile = plain_tile<T, Rule, Shape>;
   /// run(Shape{}) for the shape of a plan.
-  template <class Run>
+  template <class T, class Run>
   static void with_shape(const attention_plan& plan, const Run& run) {
     if (plan.rows == 8) return run(attention_shape<2, 4>{});
     if (plan.columns == 64) return run(attention_shape<8, 2>{});
     run(attention_shape<8, 4>{});
   }
-  static constexpr int few_rows = 8, many_rows = 32;
+  template <class T, class Shape>
+  static constexpr index resident_blocks = tile<T, no_mask, Shape>::resident_blocks;
+  static constexpr int few_rows = 8, few_columns = 128;
+  template <class T>
+  static constexpr int many_rows(const attention_call<T>&) {
+    return 32;
+  }
 };
 
-/// Blocks of few rows where those of many would be too few for the device, or too empty.
+/// Blocks of few rows where those of many would be too few for the device, or too empty. Where units are fewer than the
+/// blocks that a device holds at once, each one's leaves are shared out, to about four times as many blocks.
 template <class Arithmetic = plain_arithmetic, class T>
 attention_plan plan_attention(const attention_call<T>& call, index leaves, int processors) {
   attention_plan plan;
   const auto choose = [&](int rows, int columns) {
     plan.rows = rows;
     plan.columns = columns;
-    Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
-      plan.units = call.batches * call.key_heads * units_of_head<Shape>(call);
+    Arithmetic::template with_shape<T>(plan, [&]<class Shape>(Shape) {
+      plan.units = units_of<Shape>(call);
     });
   };
-  choose(Arithmetic::many_rows, call.dv <= 64 ? 64 : 128);
-  if (Arithmetic::few_rows < Arithmetic::many_rows &&
+  choose(Arithmetic::many_rows(call), call.dv <= 64 ? 64 : 128);
+  if (Arithmetic::few_rows < plan.rows &&
       (call.most_rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
-    choose(Arithmetic::few_rows, 128);
+    choose(Arithmetic::few_rows, call.dv <= 64 ? Arithmetic::few_columns : 128);
   }
-  plan.wave = plan.units;
-  if (leaves == 1 || plan.units == 0) return plan;
-  Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
-    const std::size_t unit = static_cast<std::size_t>(leaves * Shape::shards) * sizeof(typename Shape::state);
-    plan.wave = std::clamp<index>(static_cast<index>(most_waiting_bytes / unit), 1, plan.units);
-    plan.bytes = static_cast<std::size_t>(plan.wave) * unit;
+  if (plan.units == 0) return plan;
+  Arithmetic::template with_shape<T>(plan, [&]<class Shape>(Shape) {
+    constexpr std::size_t block = sizeof(float) * static_cast<std::size_t>(waiting_states<Shape>::of_block);
+    constexpr index most_parts = merge_nodes<T, Shape, int>::most_parts;
+    const index held = index{processors} * Arithmetic::template resident_blocks<T, Shape>;
+    const auto parts = [&] { return (leaves + plan.reach - 1) / plan.reach; };
+    const auto is_too_much = [&] { return plan.units >= held || plan.units * parts() > 4 * held || parts() > most_parts; };
+    while (parts() > 1 && plan.reach < most_reach && is_too_much()) plan.reach *= 2;
+    plan.parts = parts();
+    plan.blocks = std::min(plan.units * plan.parts, std::max<index>(held, 1));
+    while (index{1} << plan.depth < std::min(plan.reach, leaves)) ++plan.depth;
+    plan.stack_bytes = block * static_cast<std::size_t>(plan.blocks * plan.depth);
+    plan.bytes = plan.stack_bytes + (plan.parts > 1 ? block * static_cast<std::size_t>(plan.units * plan.parts) : 0);
   });
   return plan;
 }
 
-/// launch(kernel, blocks) for every kernel of a call, in order, with `plan.bytes` of workspace; of more units than a launch
-/// has blocks, a block takes several.
+/// launch(kernel, blocks) for every kernel of a call, in order, with `plan.bytes` of workspace.
 template <class Arithmetic = plain_arithmetic, class Launch, class T, class Rule, class Out>
 void launch_attention(const Launch& launch, const attention_plan& plan, const attention_work<T, Rule, Out>& work,
                       void* workspace) {
+  if (plan.units == 0) return;
   using put = put_attention<T, Out>;
-  Arithmetic::with_shape(plan, [&]<class Shape>(Shape) {
+  Arithmetic::template with_shape<T>(plan, [&]<class Shape>(Shape) {
     using tile = typename Arithmetic::template tile<T, Rule, Shape>;
-    auto* const nodes = work.leaves == 1 ? nullptr : static_cast<typename Shape::state*>(workspace);
-    for (index first = 0; first < plan.units; first += plan.wave) {
-      const index count = std::min(plan.wave, plan.units - first);
-      launch(attend_leaves<T, Rule, tile, put>{work.call, work.rule, first, count, work.leaves, {nodes, work.put}},
-             smaller(count * work.leaves, most_blocks));
-      if (nodes == nullptr) continue;
-      launch(merge_leaves<T, Shape, put>{work.call, first, count, work.leaves, nodes, work.put},
-             smaller(count * Shape::shards / block_threads, most_blocks));
-    }
+    const waiting_states<Shape> stack{static_cast<float*>(workspace)};
+    const waiting_states<Shape> nodes{stack.first + plan.stack_bytes / sizeof(float)};
+    launch(attend_nodes<T, Rule, tile, put>{work.call, work.rule, plan.parts, plan.reach, plan.depth, stack, nodes, work.put},
+           plan.blocks);
+    if (plan.parts == 1) return;
+    using merge = merge_nodes<T, Shape, put>;
+    launch(merge{work.call, plan.parts, nodes, work.put},
+           smaller(plan.units * merge::threads / block_threads, most_blocks));
   });
 }
 

@@ -123,9 +123,7 @@ constexpr states_shape::state held_state(const attention_call<float>& call, cons
   });
   return s;
 }
-constexpr index units_of(const attention_call<float>& call) {
-  return call.batches * call.key_heads * units_of_head<states_shape>(call);
-}
+constexpr index units_of(const attention_call<float>& call) { return units_of<states_shape>(call); }
 /// body(at, row) for the queries of states over the grid, a warp each.
 template <block Block, class Body>
 constexpr void each_query(Block& b, const attention_call<float>& call, const Body& body) {

@@ -133,7 +133,7 @@ struct plain_tile {
   /// Raises each row's state to the tile's maximum and leaves the weights of its keys in shared memory.
   template <class Block, class Keys>
   constexpr void weigh(Block& b, const Keys& tile, scores& score, states& s) const {
-    auto weights = b.template shared<weight_pair, shape::shards>();
+    auto weights = b.template shared<weight_pair, rows * warp_threads>();
     const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
     unrolled<thread_rows>([&](int r) {
       const row_sight sight = tile.sights(warp * thread_rows + r);
@@ -164,7 +164,7 @@ struct plain_tile {
   /// l = l + w and O = fma(w, v, O) over keys ascending.
   template <class Block, class Keys>
   constexpr void values(Block& b, const Keys& tile, states& s) const {
-    auto weights = b.template shared<weight_pair, shape::shards>();
+    auto weights = b.template shared<weight_pair, rows * warp_threads>();
     const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
     constexpr int columns = shape::columns / warp_threads;
     for (int pair = 0; 2 * pair < tile.keys; ++pair) {

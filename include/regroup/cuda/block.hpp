@@ -29,10 +29,16 @@ inline constexpr index most_blocks = index{1} << 20;
 ///     group_barrier<Width>()             the same for a group
 ///     shuffle_down<Width>(x, d)          x of the thread d places further in the group; one's own past its end
 ///     shuffle_up<Width>(x, d)            x of the thread d places before; one's own ahead of its start
+///     exchange<D>(x)                     x of the warp's thread whose number differs from one's own by the binary digit D
 ///     broadcast<Width>(x)                x of the group's first thread
 ///     mma<T>(left, right, sums)          a warp's product of small matrices, added to sums (cuda/mma.hpp)
 ///     matrices<Transposed>(x, i)         a warp's four matrices 8 x 8 from rows in shared memory (mma_place_loaded)
+///     multiply_rows<T, N>(...), multiply_columns<T, N>(...)   the same of a block's warps, which read shared memory themselves
+///     has_wide_products                  whether those need no registers for what they read (a type's constant)
+///     begin_products(), end_products()   around a batch of those two, which run while the thread goes on
+///     wait_for_products<N>()             until all but the last N batches are done: till then their operands stay as they are
 ///     shared<T, N>()                     the block's array of N objects T, one for each pair (T, N): `get(i)`, `set(i, x)`
+///     large<T, N>()                      one array more, of a kernel that says its bytes, `large_bytes`; aligned to 1024
 /// And what a thread does alone:
 ///     narrowed<T>(x, y)                  both rounded to 16 bits, side by side in a word (cuda/mma.hpp)
 ///     exp2(x)                            2^x within 4 u; 0 below 2^-126
@@ -88,6 +94,13 @@ template <class Kernel>
 inline constexpr int resident_blocks = [] {
   if constexpr (requires { Kernel::resident_blocks; }) return int{Kernel::resident_blocks};
   return 4;
+}();
+
+/// Bytes of a kernel's `large` array: past the 48 KiB that `shared` arrays share.
+template <class Kernel>
+inline constexpr std::size_t large_bytes = [] {
+  if constexpr (requires { Kernel::large_bytes; }) return std::size_t{Kernel::large_bytes};
+  return std::size_t{0};
 }();
 
 /// What a device asks of a state: it travels bytewise through registers, shared memory and shuffles.

@@ -86,6 +86,11 @@ class device {
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(blocks));
     config.blockDim = dim3(block_threads);
+    if (constexpr std::size_t bytes = large_bytes<Kernel>; bytes > 0) {
+      config.dynamicSmemBytes = bytes;
+      check(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, int{bytes}),
+            "asking for shared memory");
+    }
     config.stream = stream_;
     cudaLaunchAttribute clusters{};
     clusters.id = cudaLaunchAttributeClusterDimension;

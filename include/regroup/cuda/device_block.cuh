@@ -9,6 +9,7 @@
 
 #include "regroup/cuda/block.hpp"
 #include "regroup/cuda/device_cluster.cuh"
+#include "regroup/cuda/device_wgmma.cuh"
 #include "regroup/cuda/mma.hpp"
 
 namespace regroup::cuda {
@@ -20,7 +21,10 @@ class device_block : public device_cluster {
   __device__ index block() const { return blockIdx.x; }
   __device__ index blocks() const { return gridDim.x; }
   __device__ void barrier() { __syncthreads(); }
-  __device__ bool any(bool x) { return __syncthreads_or(x) != 0; }
+  __device__ bool any(bool x) {
+    publish();
+    return __syncthreads_or(x) != 0;
+  }
   template <int Width>
   __device__ void group_barrier() {
     __syncwarp(group<Width>());
@@ -34,28 +38,81 @@ class device_block : public device_cluster {
   __device__ T shuffle_up(const T& x, int d) {
     return by_words(x, [&](unsigned word) { return __shfl_up_sync(group<Width>(), word, static_cast<unsigned>(d), Width); });
   }
+  template <int D, class T>
+  __device__ T exchange(const T& x) {
+    return by_words(x, [](unsigned word) { return __shfl_xor_sync(~0u, word, D); });
+  }
   template <int Width, class T>
   __device__ T broadcast(const T& x) {
     return by_words(x, [&](unsigned word) { return __shfl_sync(group<Width>(), word, 0, Width); });
   }
 
   template <class T>
-  __device__ mma_sums mma(const mma_left& a, const mma_right& b, mma_sums c) {
-    float* const s = c.sums;
+  __device__ mma_sums mma(const mma_left& a, const mma_right& b, const mma_sums& c) {
+    mma_sums d;
     if constexpr (std::is_same_v<T, float16>) {
-      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-                   : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]));
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+          : "=f"(d.sums[0]), "=f"(d.sums[1]), "=f"(d.sums[2]), "=f"(d.sums[3])
+          : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]),
+            "f"(c.sums[0]), "f"(c.sums[1]), "f"(c.sums[2]), "f"(c.sums[3]));
     } else if constexpr (std::is_same_v<T, bfloat16>) {
-      asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-                   : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]));
+      asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+          : "=f"(d.sums[0]), "=f"(d.sums[1]), "=f"(d.sums[2]), "=f"(d.sums[3])
+          : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]),
+            "f"(c.sums[0]), "f"(c.sums[1]), "f"(c.sums[2]), "f"(c.sums[3]));
     } else {
-      asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
-                   : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-                   : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]));
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+          : "=f"(d.sums[0]), "=f"(d.sums[1]), "=f"(d.sums[2]), "=f"(d.sums[3])
+          : "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3]), "r"(b.words[0]), "r"(b.words[1]),
+            "f"(c.sums[0]), "f"(c.sums[1]), "f"(c.sums[2]), "f"(c.sums[3]));
     }
-    return c;
+    return d;
+  }
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  static constexpr bool has_wide_products = true;
+#else
+  static constexpr bool has_wide_products = false;
+#endif
+  template <class... Arrays>
+  __device__ void begin_products(Arrays&... operands) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    wgmma::keep(operands...);
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+  }
+  __device__ void end_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+  }
+  template <int N, class... Arrays>
+  __device__ void wait_for_products(Arrays&... sums) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+    wgmma::keep(sums...);
+#endif
+  }
+  template <class T, int Eights, class X>
+  __device__ void multiply_rows(const X& x, mma_buffer left, int row, mma_buffer right, int piece, bool adds,
+                                float* upper, float* lower) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    static_assert(Eights == 8);
+    const auto at = [&](mma_buffer of, int first) {
+      return wgmma::descriptor(address(x, 0), of.first + (piece / 8 * of.rows + first) * 8 + piece % 8, 1, 64);
+    };
+    wgmma::rows<T>(at(left, row), at(right, 0), adds, upper, lower);
+#else
+    cuda::multiply_rows<T, Eights>(*this, x, left, row, right, piece, adds, upper, lower);
+#endif
+  }
+  template <class T, int Eights, class X>
+  __device__ void multiply_columns(const mma_left& left, const X& x, mma_buffer right, int row, float* upper,
+                                   float* lower) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    wgmma::columns<T, Eights>(left, wgmma::descriptor(address(x, 0), right.first + row * 8, right.rows * 8, 64), upper, lower);
+#else
+    cuda::multiply_columns<T, Eights>(*this, left, x, right, row, upper, lower);
+#endif
   }
 
   template <class T>
@@ -87,6 +144,11 @@ class device_block : public device_cluster {
     return {reinterpret_cast<T*>(bytes)};
   }
   template <class T, int N>
+  __device__ array<T> large() {
+    extern __shared__ __align__(1024) unsigned char large_memory[];
+    return {reinterpret_cast<T*>(large_memory)};
+  }
+  template <class T, int N>
   __device__ array<T> shared_of(int rank) {
     return {of_block(shared<T, N>().first, rank)};
   }
@@ -109,9 +171,18 @@ class device_block : public device_cluster {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :: "r"(address(to, i)), "l"(__cvta_generic_to_global(from)), "r"(is_there ? 16 : 0) : "memory");
   }
-  __device__ void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
+  __device__ void wait_for_copies() {
+    asm volatile("cp.async.wait_all;" ::: "memory");
+    publish();
+  }
 
  private:
+  /// What this thread wrote to shared memory is there for products that read it themselves, behind the next barrier.
+  __device__ static void publish() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+  }
   template <class T>
   __device__ static unsigned address(const array<T>& x, int i) {
     return static_cast<unsigned>(__cvta_generic_to_shared(x.first + i));

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "regroup/cuda/block.hpp"
 #include "regroup/float16.hpp"
 
 namespace regroup::cuda {
@@ -73,6 +74,16 @@ constexpr mma_place mma_place_loaded(int lane, int i, bool is_transposed) {
   return is_transposed ? mma_place{of_four, of_eight} : mma_place{of_eight, of_four};
 }
 
+/// Rows of pieces of 16 bytes in shared memory, eight pieces side by side and then the next eight of every row: piece p of
+/// row r has its last three binary digits exchanged for those of p ^ r, so that neither eight pieces of a row nor one of eight
+/// rows meet a bank twice (and so that `wgmma` reads it: its 128-byte swizzle).
+struct mma_buffer {
+  int first, rows;
+  [[nodiscard]] constexpr int place(int row, int piece) const {
+    return first + (piece / 8 * rows + row) * 8 + (piece ^ row) % 8;
+  }
+};
+
 /// Two neighbours of a row: columns 2 t and 2 t + 1 of eight, which lane t of a row's four has.
 template <class T>
 struct alignas(2 * sizeof(T)) mma_pair {
@@ -130,6 +141,48 @@ constexpr mma_sums multiply(Block& b, const mma_factor<float>& upper, const mma_
   sums = b.template mma<float>(rest, {{r[0], r[1]}}, sums);
   sums = b.template mma<float>(large, {{r[2], r[3]}}, sums);
   return b.template mma<float>(large, {{r[0], r[1]}}, sums);
+}
+
+/// Products of a block's four warps with matrices of 16 bits that all of them read from shared memory, by `mma` and
+/// `matrices`. A warp has 16 rows of each, of its sums' rows upper[2 n + i] and lower[2 n + i] in the columns 8 n + 2 t + i.
+template <class T, class Block>
+constexpr void add_product(Block& b, const mma_left& left, const mma_left& right, float* upper, float* lower) {
+  unrolled<2>([&](int i) {
+    float *const u = upper + 2 * i, *const l = lower + 2 * i;
+    const mma_sums sums = b.template mma<T>(left, {{right.words[2 * i], right.words[2 * i + 1]}}, {{u[0], u[1], l[0], l[1]}});
+    u[0] = sums.sums[0];
+    u[1] = sums.sums[1];
+    l[0] = sums.sums[2];
+    l[1] = sums.sums[3];
+  });
+}
+/// sums = A B^T, added to the sums or not, over the 16 columns from `piece` on: A the 64 rows of `left` from `row` on, B the
+/// rows of `right`.
+template <class T, int Eights, class Block, class X>
+constexpr void multiply_rows(Block& b, const X& x, mma_buffer left, int row, mma_buffer right, int piece,
+                             bool adds, float* upper, float* lower) {
+  const int lane = b.thread() % warp_threads;
+  row += b.thread() / warp_threads * 16;
+  unrolled<2 * Eights>([&](int i) {
+    upper[i] = adds ? upper[i] : 0;
+    lower[i] = adds ? lower[i] : 0;
+  });
+  const mma_left of_rows = b.template matrices<false>(x, left.place(row + lane % 16, piece + lane / 16));
+  unrolled<Eights / 2>([&](int n) {
+    const int key = 16 * n + lane % 8 + lane / 16 * 8;
+    const mma_left of_keys = b.template matrices<false>(x, right.place(key, piece + lane / 8 % 2));
+    add_product<T>(b, of_rows, of_keys, upper + 4 * n, lower + 4 * n);
+  });
+}
+/// sums += A B: A 64 rows in registers, B the 16 rows of `right` from `row` on, its first 8 Eights columns.
+template <class T, int Eights, class Block, class X>
+constexpr void multiply_columns(Block& b, const mma_left& left, const X& x, mma_buffer right, int row, float* upper,
+                                float* lower) {
+  const int lane = b.thread() % warp_threads;
+  unrolled<Eights / 2>([&](int n) {
+    const mma_left of_columns = b.template matrices<true>(x, right.place(row + lane % 16, 2 * n + lane / 16));
+    add_product<T>(b, left, of_columns, upper + 4 * n, lower + 4 * n);
+  });
 }
 
 }  // namespace regroup::cuda
