@@ -296,6 +296,11 @@ class machine::operations_of {
     }
     own().copies.clear();
   }
+  index ticket(regroup::cuda::flag& f) const { return f.value++; }
+  void publish(regroup::cuda::flag& f) const { f.value = 1; }
+  void wait_for(regroup::cuda::flag& f) const {  // blocks run one after another
+    if (f.value != 1) throw broken_kernel("a block waits for one that may not have begun");
+  }
   template <class T, int N>
   array<T> shared() {
     return array_of<T, N>(machine_.shared_[static_cast<std::size_t>(cluster_rank())]);

@@ -66,7 +66,7 @@ auto fold(machine& on, const M& m, const Batch& rows, int processors = 1) {
 template <regroup::scan_kind Kind, class M, class In, class Out>
 void scan(machine& on, const M& m, const In& rows, const Out& answers, index most_blocks = regroup::cuda::most_blocks) {
   const auto plan = regroup::cuda::plan_scan(lengths_of(rows));
-  const device_memory<regroup::state_of<M>> workspace(workspace_states(plan, rows, Kind), m.identity());
+  const device_memory<regroup::state_of<M>> workspace(workspace_states<regroup::state_of<M>>(plan, rows, Kind), m.identity());
   const auto launch = [&](const auto& kernel, index blocks) { on.run(kernel, std::min(blocks, most_blocks)); };
   regroup::cuda::launch_scan<Kind>(launch, plan, m, rows, answers, workspace.data());
 }

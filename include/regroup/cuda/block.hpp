@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +21,11 @@ inline constexpr int block_threads = static_cast<int>(lanes);
 inline constexpr int warp_threads = 32;
 /// Blocks of one launch at most; kernels step over what is left.
 inline constexpr index most_blocks = index{1} << 20;
+
+/// A word of global memory that blocks tell each other by; 0 before a kernel.
+struct [[gnu::may_alias]] flag {
+  std::uint32_t value;
+};
 
 /// The operations, all of them collective but the first three. A group is `Width` neighbouring threads of a warp (1, 2, 4,
 /// ..., 32), aligned; threads of different groups may be anywhere.
@@ -36,6 +42,9 @@ inline constexpr index most_blocks = index{1} << 20;
 /// And what a thread does alone:
 ///     narrowed<T>(x, y)                  both rounded to 16 bits, side by side in a word (cuda/mma.hpp)
 ///     exp2(x)                            2^x within 4 u; 0 below 2^-126
+///     ticket(flag)                       how many tickets have been taken of it before, by any thread of any block
+///     publish(flag), wait_for(flag)      what a thread wrote before it published is seen by who has waited; whoever publishes
+///                                        has to have begun before, say by an earlier ticket
 ///     copy(x, i, from, is_there)         16 bytes on their way from aligned global memory to x[i], or zeros; there for this
 ///     wait_for_copies()                  thread after its next wait, and for others after a barrier behind that
 template <class B>

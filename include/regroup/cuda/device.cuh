@@ -120,7 +120,7 @@ class device {
   }
   template <scan_kind Kind, class In, class M>
   [[nodiscard]] std::size_t scan_bytes(const In& rows, const M&) const {
-    return static_cast<std::size_t>(workspace_states(plan_scan(lengths_of(rows)), rows, Kind)) * sizeof(state_of<M>);
+    return static_cast<std::size_t>(workspace_states<state_of<M>>(plan_scan(lengths_of(rows)), rows, Kind)) * sizeof(state_of<M>);
   }
 
  private:

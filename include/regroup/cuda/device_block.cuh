@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include <cuda/atomic>
+
 #include "regroup/cuda/block.hpp"
 #include "regroup/cuda/device_cluster.cuh"
 #include "regroup/cuda/mma.hpp"
@@ -73,6 +75,16 @@ class device_block : public device_cluster {
     float y;
     asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
+  }
+
+  __device__ index ticket(flag& f) { return atomicAdd(&f.value, 1u); }
+  __device__ void publish(flag& f) {
+    ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>(f.value).store(1, ::cuda::std::memory_order_release);
+  }
+  __device__ void wait_for(flag& f) {
+    const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device> there(f.value);
+    while (there.load(::cuda::std::memory_order_acquire) == 0) {
+    }
   }
 
   template <class T>

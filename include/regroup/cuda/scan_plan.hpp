@@ -4,7 +4,7 @@
 #pragma once
 
 #include "regroup/cuda/fold_plan.hpp"
-#include "regroup/cuda/scan_kernel.hpp"
+#include "regroup/cuda/scan_chain.hpp"
 
 namespace regroup::cuda {
 
@@ -25,10 +25,24 @@ constexpr scan_plan plan_scan(const batch_lengths& b) {
   return plan;
 }
 
-/// States of workspace that a scan needs: one a tile, and one more where it is exclusive.
+/// Flags of a chain: its tickets', and one a tile.
 template <class Batch>
+constexpr index flags_of(const scan_plan& plan, const Batch& rows) {
+  return Batch::has_gaps || plan.levels == 0 ? 0 : rows.slots(tile_elements, tile_elements) + 1;
+}
+/// As many states as hold them.
+template <class State, class Batch>
+constexpr index states_of_flags(const scan_plan& plan, const Batch& rows) {
+  constexpr index each = sizeof(State);
+  return (flags_of(plan, rows) * index{sizeof(flag)} + each - 1) / each;
+}
+
+/// States of workspace that a scan needs: one a tile, one more where it is exclusive, and room for flags.
+template <class State, class Batch>
 constexpr index workspace_states(const scan_plan& plan, const Batch& rows, scan_kind kind) {
-  return plan.levels == 0 ? 0 : rows.slots(tile_elements, tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
+  if (plan.levels == 0) return 0;
+  return states_of_flags<State>(plan, rows) +
+         rows.slots(tile_elements, tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
 }
 
 /// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
@@ -38,7 +52,6 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
   const auto on = [&launch](const auto& kernel, index blocks, index most = most_blocks) {
     if (blocks > 0) launch(kernel, smaller(blocks, most));
   };
-  constexpr index most = most_node_blocks<In>;
   const auto groups = [](index n, index each) { return (n + each - 1) / each; };
   if (plan.short_team == 4) {
     on(scan_short_rows<4, Kind, M, In, Out>{m, rows, answers}, groups(rows.size(), block_threads / 4));
@@ -47,18 +60,26 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
        groups(rows.size(), block_threads / warp_threads));
   }
   if (!plan.has_long) return;
-  const index totals = rows.slots(tile_elements, tile_elements);
-  state_of<M>* const preceding = workspace + totals;
-  if (plan.levels > 0) on(scan_totals<M, In>{m, rows, workspace}, totals, most);
-  index stride = 1;
-  for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
-    on(scan_nodes<M, In>{m, rows, stride, workspace},
-       rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
+  const index tiles = rows.slots(tile_elements, tile_elements);
+  state_of<M>* const nodes = workspace + states_of_flags<state_of<M>>(plan, rows);
+  state_of<M>* const preceding = nodes + tiles;
+  if constexpr (In::has_gaps) {
+    constexpr index most = most_node_blocks<In>;
+    if (plan.levels > 0) on(scan_totals<M, In>{m, rows, nodes}, tiles, most);
+    index stride = 1;
+    for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
+      on(scan_nodes<M, In>{m, rows, stride, nodes}, rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
+    }
+    on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, nodes, preceding},
+       rows.slots(tile_elements, plan.shortest), most);
+  } else {
+    const index count = flags_of(plan, rows);
+    flag* const flags = count == 0 ? nullptr : reinterpret_cast<flag*>(workspace);
+    on(scan_begin{flags, count}, groups(count, block_threads));
+    on(scan_chain<Kind, M, In, Out>{m, rows, answers, nodes, flags, preceding}, tiles);
   }
-  on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, workspace, preceding},
-     rows.slots(tile_elements, plan.shortest), most);
   if (Kind == scan_kind::exclusive && plan.levels > 0) {
-    on(scan_first_places<M, Out>{m, answers, preceding}, groups(totals, block_threads));
+    on(scan_first_places<M, Out>{m, answers, preceding}, groups(tiles, block_threads));
   }
 }
 
