@@ -296,10 +296,16 @@ class machine::operations_of {
     }
     own().copies.clear();
   }
-  index ticket(regroup::cuda::flag& f) const { return f.value++; }
-  void publish(regroup::cuda::flag& f) const { f.value = 1; }
-  void wait_for(regroup::cuda::flag& f) const {  // blocks run one after another
-    if (f.value != 1) throw broken_kernel("a block waits for one that may not have begun");
+  index ticket(regroup::cuda::tickets& t) const { return t.taken++; }
+  template <class T>
+  void publish(regroup::cuda::handed<T>& to, const T& x) const {
+    to.value = x;
+    to.is_there = 1;
+  }
+  template <class T>
+  T wait_for(const regroup::cuda::handed<T>& at) const {  // blocks run one after another
+    if (at.is_there != 1) throw broken_kernel("a block waits for one that may not have begun");
+    return at.value;
   }
   template <class T, int N>
   array<T> shared() {

@@ -97,7 +97,7 @@ std::function<bool(machine&)> scans(std::int64_t rows, std::int64_t n, int short
     const auto batch = emulated::rows_of(ys, rows);
     auto plan = regroup::cuda::plan_scan(lengths_of(batch));
     if (short_team != 0) plan = {.short_team = short_team, .shortest = n, .has_long = false, .levels = 0};
-    const emulated::device_memory<word> workspace(workspace_states<word>(plan, batch, Kind), 0);
+    const emulated::device_memory<std::byte> workspace(emulated::scan_bytes<Kind, word>(plan, batch), std::byte{0x5a});
     regroup::cuda::launch_scan<Kind>([&](const auto& kernel, std::int64_t) { on.run(kernel, 1); }, plan, m, batch,
                                      row_to(ys, rows), workspace.data());
     for (std::int64_t r = 0; r < rows; ++r) {

@@ -77,13 +77,37 @@ class device_block : public device_cluster {
     return y;
   }
 
-  __device__ index ticket(flag& f) { return atomicAdd(&f.value, 1u); }
-  __device__ void publish(flag& f) {
-    ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>(f.value).store(1, ::cuda::std::memory_order_release);
+  __device__ index ticket(tickets& t) { return atomicAdd(&t.taken, 1u); }
+  template <class T>
+  __device__ void publish(handed<T>& to, const T& x) {
+    if constexpr (handed<T>::is_small) {
+      struct words {
+        unsigned long long at[2];
+      };
+      const words w = std::bit_cast<words>(handed<T>{x, 1});
+      asm volatile("{.reg .b128 all; mov.b128 all, {%1, %2}; st.relaxed.gpu.global.b128 [%0], all;}"
+                   :: "l"(__cvta_generic_to_global(&to)), "l"(w.at[0]), "l"(w.at[1]) : "memory");
+    } else {
+      to.value = x;
+      ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>(to.is_there).store(1, ::cuda::std::memory_order_release);
+    }
   }
-  __device__ void wait_for(flag& f) {
-    const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device> there(f.value);
-    while (there.load(::cuda::std::memory_order_acquire) == 0) {
+  template <class T>
+  __device__ T wait_for(handed<T>& at) {
+    if constexpr (handed<T>::is_small) {
+      struct words {
+        unsigned long long at[2];
+      } w;
+      do {
+        asm volatile("{.reg .b128 all; ld.relaxed.gpu.global.b128 all, [%2]; mov.b128 {%0, %1}, all;}"
+                     : "=l"(w.at[0]), "=l"(w.at[1]) : "l"(__cvta_generic_to_global(&at)) : "memory");
+      } while (std::bit_cast<handed<T>>(w).is_there == 0);
+      return std::bit_cast<handed<T>>(w).value;
+    } else {
+      const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device> there(at.is_there);
+      while (there.load(::cuda::std::memory_order_acquire) == 0) {
+      }
+      return at.value;
     }
   }
 

@@ -9,23 +9,6 @@
 
 namespace regroup::cuda {
 
-/// The nodes that end after 1, 2, ... tiles of a row, and whether they are there yet.
-template <class State>
-struct handed_nodes {
-  State* nodes;
-  flag* there;
-  template <block Block>
-  constexpr State wait_for(Block& b, index end) const {
-    b.wait_for(there[end - 1]);
-    return nodes[end - 1];
-  }
-  template <block Block>
-  constexpr void publish(Block& b, index end, const State& s) const {
-    nodes[end - 1] = s;
-    b.publish(there[end - 1]);
-  }
-};
-
 /// Where lanes' states stand in shared memory: in fours, padded against bank conflicts.
 inline constexpr int fours_of_lanes = block_threads / 4 * 5;
 constexpr int place_in_fours(int lane) { return lane + lane / 4; }
@@ -63,16 +46,16 @@ constexpr int ones_in(index t) {
   return ones;
 }
 
-/// perfect() by a warp of the nodes that end at t, at t without its lowest bit, and so on, `count` of them, and of s on
+/// perfect() by a warp of the nodes that end with t tiles, at t without its lowest bit, and so on, `count` of them, and of s on
 /// their right where there is one; right in its first thread.
 template <class M, block Block>
-constexpr state_of<M> join_nodes(const M& m, Block& b, const handed_nodes<state_of<M>>& forest, index t, int count,
-                                 bool has_right, state_of<M> s) {
+constexpr state_of<M> join_nodes(const M& m, Block& b, handed<state_of<M>>* ends, index t, int count, bool has_right,
+                                 state_of<M> s) {
   const int j = b.thread() % warp_threads;
   state_of<M> node = s;
   if (j < count) {
     for (int k = 0; k < j; ++k) t &= t - 1;
-    node = forest.wait_for(b, t);
+    node = b.wait_for(ends[t - 1]);
   }
   if (!has_right) s = node;
   for (int k = has_right ? 0 : 1; k < count; ++k) s = m(b.template shuffle_down<warp_threads>(node, k), s);
@@ -83,7 +66,7 @@ constexpr state_of<M> join_nodes(const M& m, Block& b, const handed_nodes<state_
 /// tile follows.
 template <class M, class Team>
 constexpr state_of<M> chained_before(const M& m, Team& of, const state_of<M>& total, index tile, bool is_followed,
-                                     const handed_nodes<state_of<M>>& forest) {
+                                     handed<state_of<M>>* ends) {
   using state = state_of<M>;
   auto& b = of.block();
   auto all = b.template shared<state, fours_of_lanes>();
@@ -95,13 +78,13 @@ constexpr state_of<M> chained_before(const M& m, Team& of, const state_of<M>& to
     prefixes_of_lanes(m, b, all);
     if (is_followed) {
       b.template group_barrier<warp_threads>();
-      const int ends = ones_in((tile ^ (tile + 1)) >> 1);
-      const state node = join_nodes(m, b, forest, tile, ends, true, all.get(place_in_fours(block_threads - 1)));
-      if (j == 0) forest.publish(b, tile + 1, node);
+      const int ones = ones_in((tile ^ (tile + 1)) >> 1);
+      const state node = join_nodes(m, b, ends, tile, ones, true, all.get(place_in_fours(block_threads - 1)));
+      if (j == 0) b.publish(ends[tile], node);
     }
   } else if (j < 2 * warp_threads && tile > 0) {
     const int ones = ones_in(tile);
-    const state carry = join_nodes(m, b, forest, tile, ones, false, total);
+    const state carry = join_nodes(m, b, ends, tile, ones, false, total);
     if (j == warp_threads) into.set(0, carry);
   }
   b.barrier();
@@ -111,35 +94,38 @@ constexpr state_of<M> chained_before(const M& m, Team& of, const state_of<M>& to
 }
 
 /// Before a chain: no ticket is taken, and no node there.
+template <class State>
 struct scan_begin {
-  flag* flags;
-  index count;
+  tickets* taken;
+  handed<State>* ends;
+  index tiles;
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    for (index i = b.block() * block_threads + b.thread(); i < count; i += b.blocks() * block_threads) flags[i] = {0};
+    const index first = b.block() * block_threads + b.thread();
+    if (first == 0) *taken = {0};
+    for (index i = first; i < tiles; i += b.blocks() * block_threads) ends[i].is_there = 0;
   }
 };
 
-/// The answers, of rows whose tiles have no gaps. `flags`: the tickets, then one a tile; null where a tile holds any row.
-/// `preceding` as scan_tiles has it.
+/// The answers, of rows whose tiles have no gaps. `ends`: the nodes that end with each tile; null with `taken` where a tile
+/// holds any row. `preceding` as scan_tiles has it.
 template <scan_kind Kind, class M, class In, class Out>
 struct scan_chain {
   static constexpr int resident_blocks = scan_blocks<M>;
   M m;
   In rows;
   Out answers;
-  state_of<M>* nodes;
-  flag* flags;
+  tickets* taken;
+  handed<state_of<M>>* ends;
   state_of<M>* preceding;
 
   template <block Block>
   constexpr void operator()(Block& b) const {
     team<block_threads, Block> of(b);
     const index tiles = rows.slots(tile_elements, tile_elements);
-    for (index taken = b.block(); taken < tiles; taken += b.blocks()) {
-      index slot = taken;
-      if (flags != nullptr) slot = of.broadcast(of.rank() == 0 ? b.ticket(flags[0]) : 0);
+    for (index slot = b.block(), done = slot; done < tiles; done += b.blocks(), slot = done) {
+      if (taken != nullptr) slot = of.broadcast(of.rank() == 0 ? b.ticket(*taken) : 0);
       const auto [row, position] = rows.locate(slot, tile_elements, tile_elements);
       const auto source = rows[row];
       const index first = position * tile_elements;
@@ -147,7 +133,7 @@ struct scan_chain {
       const bool is_followed = first + n < source.size();
       const index at = slot - position;
       const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, [&](const state_of<M>& total) {
-        return chained_before(m, of, total, position, is_followed, {nodes + at, flags + 1 + at});
+        return chained_before(m, of, total, position, is_followed, ends + at);
       });
       if (Kind == scan_kind::exclusive && is_followed && of.rank() == block_threads - 1) preceding[slot + 1] = last;
     }

@@ -49,7 +49,7 @@ inline constexpr bool scan_is_held =
     34 << 10;
 
 template <class M>
-inline constexpr int scan_blocks = sizeof(state_of<M>) <= 4 ? 6 : sizeof(state_of<M>) <= 8 ? 4 : 3;
+inline constexpr int scan_blocks = sizeof(state_of<M>) <= 4 ? 5 : sizeof(state_of<M>) <= 8 ? 4 : 3;
 
 /// Where a source's elements stand from `first` on, side by side; null where they do not.
 template <class Source>
@@ -171,7 +171,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
-  static constexpr int resident_blocks = 3;
+  static constexpr int resident_blocks = scan_blocks<M>;
   M m;
   In rows;
   Out answers;

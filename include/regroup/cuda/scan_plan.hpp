@@ -3,6 +3,8 @@
 // Level: device.
 #pragma once
 
+#include <cstddef>
+
 #include "regroup/cuda/fold_plan.hpp"
 #include "regroup/cuda/scan_chain.hpp"
 
@@ -25,30 +27,29 @@ constexpr scan_plan plan_scan(const batch_lengths& b) {
   return plan;
 }
 
-/// Flags of a chain: its tickets', and one a tile.
-template <class Batch>
-constexpr index flags_of(const scan_plan& plan, const Batch& rows) {
-  return Batch::has_gaps || plan.levels == 0 ? 0 : rows.slots(tile_elements, tile_elements) + 1;
-}
-/// As many states as hold them.
+/// Where a chain's places stand in its workspace, in bytes: its tickets, the ends of tiles, and what precedes tiles.
 template <class State, class Batch>
-constexpr index states_of_flags(const scan_plan& plan, const Batch& rows) {
-  constexpr index each = sizeof(State);
-  return (flags_of(plan, rows) * index{sizeof(flag)} + each - 1) / each;
-}
+struct chain_places {
+  index ends, preceding;
+  constexpr explicit chain_places(const Batch& rows)
+      : ends(sizeof(handed<State>)),
+        preceding(ends + rows.slots(tile_elements, tile_elements) * index{sizeof(handed<State>)}) {}
+};
 
-/// States of workspace that a scan needs: one a tile, one more where it is exclusive, and room for flags.
+/// Bytes of workspace that a scan needs: of segments a state a tile, else a handed one and tickets; and one more state a
+/// tile where it is exclusive.
 template <class State, class Batch>
-constexpr index workspace_states(const scan_plan& plan, const Batch& rows, scan_kind kind) {
+constexpr std::size_t scan_workspace(const scan_plan& plan, const Batch& rows, scan_kind kind) {
   if (plan.levels == 0) return 0;
-  return states_of_flags<State>(plan, rows) +
-         rows.slots(tile_elements, tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
+  const index states = rows.slots(tile_elements, tile_elements) * index{sizeof(State)};
+  const index first = Batch::has_gaps ? states : chain_places<State, Batch>(rows).preceding;
+  return static_cast<std::size_t>(first + (kind == scan_kind::exclusive ? states : 0));
 }
 
 /// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
 template <scan_kind Kind, class Launch, class M, class In, class Out>
-void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers,
-                 state_of<M>* workspace) {
+void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers, void* workspace) {
+  using state = state_of<M>;
   const auto on = [&launch](const auto& kernel, index blocks, index most = most_blocks) {
     if (blocks > 0) launch(kernel, smaller(blocks, most));
   };
@@ -61,10 +62,11 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
   }
   if (!plan.has_long) return;
   const index tiles = rows.slots(tile_elements, tile_elements);
-  state_of<M>* const nodes = workspace + states_of_flags<state_of<M>>(plan, rows);
-  state_of<M>* const preceding = nodes + tiles;
+  state* preceding = nullptr;
   if constexpr (In::has_gaps) {
     constexpr index most = most_node_blocks<In>;
+    state* const nodes = static_cast<state*>(workspace);
+    preceding = nodes + tiles;
     if (plan.levels > 0) on(scan_totals<M, In>{m, rows, nodes}, tiles, most);
     index stride = 1;
     for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
@@ -73,10 +75,17 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
     on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, nodes, preceding},
        rows.slots(tile_elements, plan.shortest), most);
   } else {
-    const index count = flags_of(plan, rows);
-    flag* const flags = count == 0 ? nullptr : reinterpret_cast<flag*>(workspace);
-    on(scan_begin{flags, count}, groups(count, block_threads));
-    on(scan_chain<Kind, M, In, Out>{m, rows, answers, nodes, flags, preceding}, tiles);
+    tickets* taken = nullptr;
+    handed<state>* ends = nullptr;
+    if (plan.levels > 0) {
+      const chain_places<state, In> at(rows);
+      std::byte* const bytes = static_cast<std::byte*>(workspace);
+      taken = reinterpret_cast<tickets*>(bytes);
+      ends = reinterpret_cast<handed<state>*>(bytes + at.ends);
+      preceding = reinterpret_cast<state*>(bytes + at.preceding);
+      on(scan_begin<state>{taken, ends, tiles}, groups(tiles, block_threads));
+    }
+    on(scan_chain<Kind, M, In, Out>{m, rows, answers, taken, ends, preceding}, tiles);
   }
   if (Kind == scan_kind::exclusive && plan.levels > 0) {
     on(scan_first_places<M, Out>{m, answers, preceding}, groups(tiles, block_threads));
