@@ -171,7 +171,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
-  static constexpr int resident_blocks = scan_blocks<M>;
+  static constexpr int resident_blocks = Threads == warp_threads ? scan_blocks<M> : 3;
   M m;
   In rows;
   Out answers;

@@ -41,6 +41,7 @@ class team {
     const int j = rank();
     unrolled<std::countr_zero(static_cast<unsigned>(own_lanes))>([&](int level) {
       const int apart = own_lanes >> (level + 1);  // h / Threads
+      if (Threads * apart >= count) return;
       unrolled<own_lanes / 2>([&](int k) {
         if (k < apart && j + Threads * (k + apart) < count) lane[k].value = m(lane[k].value, lane[k + apart].value);
       });
