@@ -27,13 +27,15 @@ constexpr scan_plan plan_scan(const batch_lengths& b) {
   return plan;
 }
 
-/// Where a chain's places stand in its workspace, in bytes: its tickets, the ends of tiles, and what precedes tiles.
-template <class State, class Batch>
+/// Where a chain's places stand in its workspace, in bytes: its tickets, what tiles hand on, and what precedes tiles.
+template <class State>
 struct chain_places {
-  index ends, preceding;
+  static constexpr index first = sizeof(handed<State>);
+  index count, preceding;
+  template <class Batch>
   constexpr explicit chain_places(const Batch& rows)
-      : ends(sizeof(handed<State>)),
-        preceding(ends + rows.slots(tile_elements, tile_elements) * index{sizeof(handed<State>)}) {}
+      : count(rows.slots(tile_elements, tile_elements) + rows.slots(group_elements, group_elements)),
+        preceding(first + count * index{sizeof(handed<State>)}) {}
 };
 
 /// Bytes of workspace that a scan needs: of segments a state a tile, else a handed one and tickets; and one more state a
@@ -42,7 +44,7 @@ template <class State, class Batch>
 constexpr std::size_t scan_workspace(const scan_plan& plan, const Batch& rows, scan_kind kind) {
   if (plan.levels == 0) return 0;
   const index states = rows.slots(tile_elements, tile_elements) * index{sizeof(State)};
-  const index first = Batch::has_gaps ? states : chain_places<State, Batch>(rows).preceding;
+  const index first = Batch::has_gaps ? states : chain_places<State>(rows).preceding;
   return static_cast<std::size_t>(first + (kind == scan_kind::exclusive ? states : 0));
 }
 
@@ -76,16 +78,16 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
        rows.slots(tile_elements, plan.shortest), most);
   } else {
     tickets* taken = nullptr;
-    handed<state>* ends = nullptr;
+    handed<state>* places = nullptr;
     if (plan.levels > 0) {
-      const chain_places<state, In> at(rows);
+      const chain_places<state> at(rows);
       std::byte* const bytes = static_cast<std::byte*>(workspace);
       taken = reinterpret_cast<tickets*>(bytes);
-      ends = reinterpret_cast<handed<state>*>(bytes + at.ends);
+      places = reinterpret_cast<handed<state>*>(bytes + at.first);
       preceding = reinterpret_cast<state*>(bytes + at.preceding);
-      on(scan_begin<state>{taken, ends, tiles}, groups(tiles, block_threads));
+      on(scan_begin<state>{taken, places, at.count}, groups(at.count, block_threads));
     }
-    on(scan_chain<Kind, M, In, Out>{m, rows, answers, taken, ends, preceding}, tiles);
+    on(scan_chain<Kind, M, In, Out>{m, rows, answers, taken, {places, places + tiles}, preceding}, tiles);
   }
   if (Kind == scan_kind::exclusive && plan.levels > 0) {
     on(scan_first_places<M, Out>{m, answers, preceding}, groups(tiles, block_threads));
