@@ -51,17 +51,6 @@ inline constexpr bool scan_is_held =
 template <class M>
 inline constexpr int scan_blocks = sizeof(state_of<M>) <= 4 ? 5 : sizeof(state_of<M>) <= 8 ? 4 : 3;
 
-/// Where a source's elements stand from `first` on, side by side; null where they do not.
-template <class Source>
-constexpr auto pointer_to(const Source& source, index first) {
-  if constexpr (requires { source.contiguous(); }) {
-    const auto all = source.contiguous();
-    return all == nullptr ? all : all + first;
-  } else {
-    return nullptr;
-  }
-}
-
 /// The answers of one tile, where they are held: elements are read once, and combined twice. Nobody has a case of his own
 /// for where the tile ends: what is past it repeats the last element, and nobody sees it.
 template <class M, scan_kind Kind, class Team, class Source, class Out, class Before>
@@ -87,7 +76,7 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   const auto from = pointer_to(source, first + group * c + j);
   slots<element, c> x;
   if (is_whole && from != nullptr) {
-    if constexpr (!std::is_null_pointer_v<decltype(from)>) {
+    if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
       turned([&](int k, int, int, int far) { x[k].value = widen(from[far]); });
     }
   } else {
@@ -117,7 +106,7 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   const bool is_elsewhere = Kind == scan_kind::exclusive && first > 0;  // the first place's answer
   const auto to = pointer_to(out, first + group * c + j);
   if (is_whole && !is_elsewhere && to != nullptr) {
-    if constexpr (!std::is_null_pointer_v<decltype(to)>) {
+    if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(to)>>) {
       turned([&](int, int at, int, int far) { to[far] = answers.get(at); });
     }
   } else {
