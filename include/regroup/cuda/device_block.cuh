@@ -7,8 +7,6 @@
 #include <cstring>
 #include <type_traits>
 
-#include <cuda/atomic>
-
 #include "regroup/cuda/block.hpp"
 #include "regroup/cuda/device_cluster.cuh"
 #include "regroup/cuda/mma.hpp"
@@ -89,7 +87,7 @@ class device_block : public device_cluster {
                    :: "l"(__cvta_generic_to_global(&to)), "l"(w.at[0]), "l"(w.at[1]) : "memory");
     } else {
       to.value = x;
-      ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device>(to.is_there).store(1, ::cuda::std::memory_order_release);
+      asm volatile("st.release.gpu.global.u32 [%0], 1;" :: "l"(__cvta_generic_to_global(&to.is_there)) : "memory");
     }
   }
   template <class T>
@@ -104,9 +102,11 @@ class device_block : public device_cluster {
       } while (std::bit_cast<handed<T>>(w).is_there == 0);
       return std::bit_cast<handed<T>>(w).value;
     } else {
-      const ::cuda::atomic_ref<std::uint32_t, ::cuda::thread_scope_device> there(at.is_there);
-      while (there.load(::cuda::std::memory_order_acquire) == 0) {
-      }
+      unsigned is_there;
+      do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                     : "=r"(is_there) : "l"(__cvta_generic_to_global(&at.is_there)) : "memory");
+      } while (is_there == 0);
       return at.value;
     }
   }
