@@ -2,7 +2,8 @@
 // The ordered scan in one pass over memory. Block after block takes a tile, in order, and hands on its total; the last of
 // every 32 hands on the node that ends with it of 32, 64, ... tiles as well. The carry into tile t is perfect(totals before
 // it): of up to 31 totals, and one node for each bit of t / 32. A block waits only for tiles whose blocks have begun, and
-// for totals without one more in between: a chain node by node would cost the way through memory for each level. Level: block.
+// for totals without one more in between: a chain node by node would cost the way through memory for each level.
+// Level: block.
 #pragma once
 
 #include "regroup/cuda/scan_kernel.hpp"
@@ -129,10 +130,11 @@ struct scan_begin {
 /// Elements of 32 tiles.
 inline constexpr index group_elements = warp_threads * tile_elements;
 
-/// The answers, of rows whose tiles have no gaps; `taken` is null where a tile holds any row. `preceding` as scan_tiles has it.
+/// The answers, of rows whose tiles have no gaps; `taken` is null where a tile holds any row. `preceding` as scan_tiles
+/// has it.
 template <scan_kind Kind, class M, class In, class Out>
 struct scan_chain {
-  static constexpr int resident_blocks = scan_blocks<M>;
+  static constexpr int resident_blocks = scan_blocks<M, Kind, In>;
   M m;
   In rows;
   Out answers;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered scan as kernels, in two passes. The first folds every tile to its total; the totals become a Fenwick tree,
-// whose nodes are the contract's: the carry into tile t, perfect(totals before it), is one combine for each bit of t. The
-// second pass writes y = (carry P[j - 1]) (prefix within the piece). Lanes are contiguous pieces for every monoid.
+// The ordered scan as kernels: y = (carry P[j - 1]) (prefix within the piece), lanes being contiguous pieces for every
+// monoid. Of segments it takes two passes (of what has no gaps one: scan_chain.hpp). The first folds every tile to its
+// total; the totals become a Fenwick tree, whose nodes are the contract's: the carry into tile t, perfect(totals before
+// it), is one combine for each bit of t.
 // y may be exactly x: a tile is read before its answers are written, and the answer that belongs to the next tile's first
 // place, where the scan is exclusive, is kept for a last kernel. Level: lane to device.
 #pragma once
@@ -45,11 +46,14 @@ constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, in
 /// and a tile and its answers have 34 KiB.
 template <class M, class Element, class Place>
 inline constexpr bool scan_is_held =
-    sizeof(state_of<M>) <= 8 && (sizeof(Element) + (std::is_same_v<Element, Place> ? 0 : sizeof(Place))) * block_threads * 33 <
-    34 << 10;
+    sizeof(state_of<M>) <= 8 &&
+    (sizeof(Element) + (std::is_same_v<Element, Place> ? 0 : sizeof(Place))) * block_threads * 33 < 34 << 10;
 
-template <class M>
-inline constexpr int scan_blocks = sizeof(state_of<M>) <= 4 ? 5 : sizeof(state_of<M>) <= 8 ? 4 : 3;
+/// Blocks a processor: as many as leave registers for the prefixes.
+template <class M, scan_kind Kind, class In>
+inline constexpr int scan_blocks = sizeof(state_of<M>) > 8                                                         ? 3
+                                   : sizeof(state_of<M>) > 4 || Kind == scan_kind::exclusive || requires { &In::outer; } ? 4
+                                                                                                                    : 5;
 
 /// The answers of one tile, where they are held: elements are read once, and combined twice. Nobody has a case of his own
 /// for where the tile ends: what is past it repeats the last element, and nobody sees it.
@@ -74,15 +78,23 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   };
   const bool is_whole = n == tile_elements;
   const auto from = pointer_to(source, first + group * c + j);
-  slots<element, c> x;
-  if (is_whole && from != nullptr) {
-    if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
-      turned([&](int k, int, int, int far) { x[k].value = widen(from[far]); });
+  constexpr int at_once = width == c && sizeof(element) <= 4 ? c : 8;  // more spill
+  slots<element, at_once> x;
+  unrolled<c / at_once>([&](int part) {
+    const auto of_part = [&](const auto& body) {
+      turned([&](int k, int at, int position, int far) {
+        if (k / at_once == part) body(x[k % at_once].value, at, position, far);
+      });
+    };
+    if (is_whole && from != nullptr) {
+      if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
+        of_part([&](element& to, int, int, int far) { to = widen(from[far]); });
+      }
+    } else {
+      of_part([&](element& to, int, int position, int) { to = widen(source[first + smaller(position, n - 1)]); });
     }
-  } else {
-    turned([&](int k, int, int position, int) { x[k].value = widen(source[first + smaller(position, n - 1)]); });
-  }
-  turned([&](int k, int to, int, int) { in.set(to, x[k].value); });
+    of_part([&](const element& one, int to, int, int) { in.set(to, one); });
+  });
   b.template group_barrier<width>();
   slots<state_of<M>, c> within;
   unrolled<c>([&](int i) {
@@ -160,7 +172,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
-  static constexpr int resident_blocks = Threads == warp_threads ? scan_blocks<M> : 3;
+  static constexpr int resident_blocks = Threads == warp_threads ? scan_blocks<M, Kind, In> : 3;
   M m;
   In rows;
   Out answers;

@@ -50,7 +50,8 @@ constexpr std::size_t scan_workspace(const scan_plan& plan, const Batch& rows, s
 
 /// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
 template <scan_kind Kind, class Launch, class M, class In, class Out>
-void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers, void* workspace) {
+void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers,
+                 void* workspace) {
   using state = state_of<M>;
   const auto on = [&launch](const auto& kernel, index blocks, index most = most_blocks) {
     if (blocks > 0) launch(kernel, smaller(blocks, most));
@@ -72,7 +73,8 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
     if (plan.levels > 0) on(scan_totals<M, In>{m, rows, nodes}, tiles, most);
     index stride = 1;
     for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
-      on(scan_nodes<M, In>{m, rows, stride, nodes}, rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
+      on(scan_nodes<M, In>{m, rows, stride, nodes},
+         rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
     }
     on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, nodes, preceding},
        rows.slots(tile_elements, plan.shortest), most);
