@@ -172,7 +172,9 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
-  static constexpr int resident_blocks = Threads == warp_threads ? scan_blocks<M, Kind, In> : 3;
+  static constexpr bool is_simple = requires(const source_in<In>& x) { x.contiguous(); } &&
+                                    (Threads == warp_threads || sizeof(state_of<M>) <= 4);
+  static constexpr int resident_blocks = !is_simple ? 2 : Threads == warp_threads ? scan_blocks<M, Kind, In> : 3;
   M m;
   In rows;
   Out answers;
