@@ -90,8 +90,12 @@ constexpr bits_of<Real> bits(Real x) {
 // loop with control flow never becomes packs.
 template <binary Real>
 constexpr Real select(bool which, Real a, Real b) {
+#ifdef __CUDA_ARCH__
+  return which ? a : b;  // one instruction of a device's
+#else
   const bits_of<Real> mask = bits_of<Real>{0} - static_cast<bits_of<Real>>(which);
   return std::bit_cast<Real>(bits(b) ^ ((bits(a) ^ bits(b)) & mask));
+#endif
 }
 
 // Horner's rule: first + x (second + x (...)).

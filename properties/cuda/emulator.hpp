@@ -333,6 +333,17 @@ class machine::operations_of {
     }
     own().copies.clear();
   }
+  index ticket(regroup::cuda::tickets& t) const { return t.taken++; }
+  template <class T>
+  void publish(regroup::cuda::handed<T>& to, const T& x) const {
+    to.value = x;
+    to.is_there = 1;
+  }
+  template <class T>
+  T wait_for(const regroup::cuda::handed<T>& at) const {  // blocks run one after another
+    if (at.is_there != 1) throw broken_kernel("a block waits for one that may not have begun");
+    return at.value;
+  }
   template <class T, int N>
   array<T> shared() {
     return array_of<T, N>(machine_.shared_[static_cast<std::size_t>(cluster_rank())]);

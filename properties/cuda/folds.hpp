@@ -62,11 +62,16 @@ auto fold(machine& on, const M& m, const Batch& rows, int processors = 1) {
   return fold(on, m, rows, regroup::cuda::plan_fold(lengths_of(rows), processors, sizeof(regroup::state_of<M>)));
 }
 
+/// The bytes that a scan asks for.
+template <regroup::scan_kind Kind, class State, class Batch>
+index scan_bytes(const regroup::cuda::scan_plan& plan, const Batch& rows) {
+  return static_cast<index>(regroup::cuda::scan_workspace<State>(plan, rows, Kind));
+}
 /// Scans a batch, on at most so many blocks, with exactly the workspace that the plan asks for.
 template <regroup::scan_kind Kind, class M, class In, class Out>
 void scan(machine& on, const M& m, const In& rows, const Out& answers, index most_blocks = regroup::cuda::most_blocks) {
   const auto plan = regroup::cuda::plan_scan(lengths_of(rows));
-  const device_memory<regroup::state_of<M>> workspace(workspace_states(plan, rows, Kind), m.identity());
+  const device_memory<std::byte> workspace(scan_bytes<Kind, regroup::state_of<M>>(plan, rows), std::byte{0x5a});
   const auto launch = [&](const auto& kernel, index blocks) { on.run(kernel, std::min(blocks, most_blocks)); };
   regroup::cuda::launch_scan<Kind>(launch, plan, m, rows, answers, workspace.data());
 }

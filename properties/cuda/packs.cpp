@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements in packs of 16 bytes, as CUB's mode folds them: every element in one pack, once, from any address, and the sum
+// Elements in packs of 32 bytes, as CUB's mode folds them: every element in one pack, once, from any address, and the sum
 // within the bound of the definition; special values as everywhere.
 #include "regroup/cuda/packs.hpp"
 
@@ -28,15 +28,15 @@ using regroup::bfloat16;
 using regroup::float16;
 using sum = regroup::log_sum_exp<float>;
 
-/// A copy of some elements that begins `offset` elements after a multiple of 16 bytes, and ends where memory does.
+/// A copy of some elements that begins `offset` elements after a multiple of 32 bytes, and ends where memory does.
 template <class X>
 class placed {
  public:
   placed(const std::vector<X>& xs, std::size_t offset)
-      : memory_(new (std::align_val_t{16}) unsigned char[(offset + xs.size()) * sizeof(X)]), offset_(offset) {
+      : memory_(new (std::align_val_t{32}) unsigned char[(offset + xs.size()) * sizeof(X)]), offset_(offset) {
     std::uninitialized_copy(xs.begin(), xs.end(), first());
   }
-  ~placed() { ::operator delete[](memory_, std::align_val_t{16}); }
+  ~placed() { ::operator delete[](memory_, std::align_val_t{32}); }
   placed(const placed&) = delete;
   placed& operator=(const placed&) = delete;
   [[nodiscard]] X* first() const { return reinterpret_cast<X*>(memory_) + offset_; }
@@ -74,7 +74,7 @@ regroup::state_of<M> folded(const M& m, const X* first, std::size_t n) {
 
 template <class X>
 void every_address_and_length() {
-  for (std::size_t offset = 0; offset < 16 / sizeof(X); ++offset) {
+  for (std::size_t offset = 0; offset < 32 / sizeof(X); ++offset) {
     for (std::size_t n = 0; n < 40; ++n) {
       std::vector<X> xs;
       for (std::size_t i = 1; i <= n; ++i) xs.push_back(X(static_cast<float>(i)));
@@ -83,7 +83,7 @@ void every_address_and_length() {
       const auto count = static_cast<std::int64_t>(n);
       EXPECT_EQ(s.count, count) << n << " from " << offset;
       EXPECT_EQ(s.total, count * (count + 1) / 2) << n << " from " << offset;
-      EXPECT_EQ(s.tiles, n == 0 ? 0 : static_cast<std::int64_t>((offset * sizeof(X) + n * sizeof(X) + 15) / 16));
+      EXPECT_EQ(s.tiles, n == 0 ? 0 : static_cast<std::int64_t>((offset * sizeof(X) + n * sizeof(X) + 31) / 32));
     }
   }
 }

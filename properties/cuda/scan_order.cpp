@@ -23,6 +23,7 @@ using emulated::scan;
 using emulated::schedule;
 using order::rule;
 using order::word;
+using regroup::index;
 using regroup::scan_kind;
 
 constexpr std::int64_t tile = regroup::tile_elements;
@@ -97,7 +98,7 @@ std::function<bool(machine&)> scans(std::int64_t rows, std::int64_t n, int short
     const auto batch = emulated::rows_of(ys, rows);
     auto plan = regroup::cuda::plan_scan(lengths_of(batch));
     if (short_team != 0) plan = {.short_team = short_team, .shortest = n, .has_long = false, .levels = 0};
-    const emulated::device_memory<word> workspace(workspace_states(plan, batch, Kind), 0);
+    const emulated::device_memory<std::byte> workspace(emulated::scan_bytes<Kind, word>(plan, batch), std::byte{0x5a});
     regroup::cuda::launch_scan<Kind>([&](const auto& kernel, std::int64_t) { on.run(kernel, 1); }, plan, m, batch,
                                      row_to(ys, rows), workspace.data());
     for (std::int64_t r = 0; r < rows; ++r) {
@@ -106,6 +107,48 @@ std::function<bool(machine&)> scans(std::int64_t rows, std::int64_t n, int short
     }
     return true;
   };
+}
+
+/// What comes before every lane of a row of tiles, whose lanes' totals are elements.
+struct chained_lanes {
+  index tiles;
+  regroup::cuda::handed_on<word> on;
+  word* before;
+  template <regroup::cuda::block Block>
+  constexpr void operator()(Block& b) const {
+    regroup::cuda::team<regroup::cuda::block_threads, Block> of(b);
+    for (index t = 0; t < tiles; ++t) {
+      const index lane = 128 * t + of.rank();
+      before[lane] = chained_before(order::hashed<rule::pieces>{}, of, order::element(lane), t, t + 1 < tiles, on);
+      b.barrier();
+    }
+  }
+};
+/// A row of 67 tiles, by one block: totals and nodes of 32 and 64 tiles are handed on.
+bool hands_on(machine& on) {
+  constexpr std::size_t tiles = 67;
+  const order::hashed<rule::pieces> m;
+  const emulated::device_memory<regroup::cuda::handed<word>> places(tiles + 3, {0, 0});
+  std::vector<word> before(128 * tiles);
+  on.run(chained_lanes{tiles, {places.data(), places.data() + tiles}, before.data()}, 1);
+  std::vector<word> totals;
+  for (std::size_t t = 0; t < tiles; ++t) {
+    std::vector<word> p(128);  // Kogge and Stone's
+    for (std::size_t j = 0; j < 128; ++j) p[j] = order::element(static_cast<std::int64_t>(128 * t + j));
+    for (std::size_t d = 1; d < 128; d *= 2) {
+      for (std::size_t j = 127; j >= d; --j) p[j] = m(p[j - d], p[j]);
+    }
+    for (std::size_t j = 0; j < 128; ++j) {
+      word expected = j == 0 ? m.identity() : p[j - 1];
+      if (t > 0) {
+        const word carry = *reference::perfect(m, order::operands({totals.begin(), totals.end()}));
+        expected = j == 0 ? carry : m(carry, expected);
+      }
+      if (before[128 * t + j] != expected) return false;
+    }
+    totals.push_back(p[127]);
+  }
+  return true;
 }
 
 /// Two rows of 129 tiles: their totals become nodes, by one block.
@@ -199,6 +242,11 @@ TEST(scan_faults, every_operation) {
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, by_four), 2);
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, joins_totals), 4);
   if (order::small()) return;  // some hundred scans
+  machine whole;
+  EXPECT_TRUE(hands_on(whole));
+  const int shuffles = whole.operations(fault::shift_shuffle);
+  EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, hands_on, 0, 40), 60 * 23);
+  EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, hands_on, shuffles - 4 * 23 - 6), 60 * 23);  // from tile 63 on
   for (const auto what : {fault::shift_get, fault::shift_set}) {
     EXPECT_GT(emulated::each_is_caught(what, by_warps), 60);
     EXPECT_GT(emulated::each_is_caught(what, by_four, 0, 31), 60);

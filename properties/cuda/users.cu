@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operators that are not the library's, on cuda::device: the longest run, which is exact and does not commute, and min-plus
-// matrices, which neither commute nor are exact, have the bits of seq. (The README's, with its std::exp, is in cub.cu.)
+// matrices, which neither commute nor are exact, have the bits of seq; so have scans of
+// segments with the largest states. (The README's, with its std::exp, is in cub.cu.)
 #include <array>
 
 #include "../../examples/operators.hpp"
 #include "folds.cuh"
+#include "regroup/scan.hpp"
 
 namespace {
 
@@ -25,6 +27,32 @@ struct cheapest : examples::min_plus {
   constexpr std::array<double, 4> lower(state s) const { return {s.aa, s.ab, s.ba, s.bb}; }
 };
 
+/// Six numbers a state: as many bytes as a scan takes, and as an answer of it.
+struct six_sums {
+  using state = std::array<double, 6>;
+  constexpr state identity() const { return {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0}; }
+  constexpr state lift(double x) const { return {x, x * 2, -x, x * x, 1, x * 8}; }
+  constexpr state operator()(const state& a, const state& b) const {
+    state c = a;
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] += b[i];
+    return c;
+  }
+};
+
+/// Segments scanned into answers of 48 bytes.
+void scans_of_large_states(const regroup::cuda::device& on) {
+  for (const auto& offsets : gpu::mixes_of_segments()) {
+    const auto xs = gpu::elements<double>(offsets.back());
+    const gpu::array<double> x(xs);
+    const gpu::array<int> o(offsets);
+    std::vector<six_sums::state> expected(xs.size());
+    const gpu::array<six_sums::state> y(expected);
+    regroup::inclusive_scan_segments(on, x.view(), o.view(), y.view(), six_sums{});
+    regroup::inclusive_scan_segments(regroup::seq, xs, offsets, expected, six_sums{});
+    gpu::expect_same(y.values(), expected, "scan of large states", offsets.back());
+  }
+}
+
 }  // namespace
 
 int main() {
@@ -32,5 +60,6 @@ int main() {
     const regroup::cuda::device on;
     gpu::folds<bit>(on, longest_run{});
     gpu::folds<step>(on, cheapest{});
+    scans_of_large_states(on);
   });
 }

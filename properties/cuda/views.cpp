@@ -110,9 +110,11 @@ TEST(plans, cover_every_shape) {
         EXPECT_EQ(workspace_states(plan, rows), states) << where;
         const auto scan = cuda::plan_scan(lengths);
         EXPECT_EQ(scan.levels > 0, n > regroup::tile_elements) << where;
-        EXPECT_EQ(workspace_states(scan, rows, regroup::scan_kind::inclusive),
-                  n > regroup::tile_elements ? count * regroup::tiles_of(n) : 0)
-            << where;
+        const auto tiles = static_cast<std::size_t>(n > regroup::tile_elements ? count * regroup::tiles_of(n) : 0);
+        const auto groups = static_cast<std::size_t>(tiles > 0 ? count * cuda::nodes_of(n, 32 * regroup::tile_elements) : 0);
+        const std::size_t places = tiles > 0 ? 16 * (1 + tiles + groups) : 0;
+        EXPECT_EQ(cuda::scan_workspace<float>(scan, rows, regroup::scan_kind::inclusive), places) << where;
+        EXPECT_EQ(cuda::scan_workspace<float>(scan, rows, regroup::scan_kind::exclusive), places + 4 * tiles) << where;
       }
     }
   }

@@ -8,6 +8,7 @@
 
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <type_traits>
 #include <utility>
 
@@ -20,6 +21,19 @@ inline constexpr int block_threads = static_cast<int>(lanes);
 inline constexpr int warp_threads = 32;
 /// Blocks of one launch at most; kernels step over what is left.
 inline constexpr index most_blocks = index{1} << 20;
+
+/// A place of global memory where blocks count what they have taken; 0 before a kernel.
+struct [[gnu::may_alias]] tickets {
+  std::uint32_t taken;
+};
+/// A place of global memory where a block hands on a value; nothing is there before a kernel. Small ones travel in one
+/// access of 16 bytes.
+template <class T>
+struct alignas(16) [[gnu::may_alias]] handed {
+  static constexpr bool is_small = sizeof(T) <= 12 && alignof(T) <= 4;
+  T value;
+  std::uint32_t is_there;
+};
 
 /// The operations, all of them collective but the first three. A group is `Width` neighbouring threads of a warp (1, 2, 4,
 /// ..., 32), aligned; threads of different groups may be anywhere.
@@ -42,6 +56,9 @@ inline constexpr index most_blocks = index{1} << 20;
 /// And what a thread does alone:
 ///     narrowed<T>(x, y)                  both rounded to 16 bits, side by side in a word (cuda/mma.hpp)
 ///     exp2(x)                            2^x within 4 u; 0 below 2^-126
+///     ticket(tickets)                    how many have been taken before, by any thread of any block
+///     publish(handed, x)                 hands x on; and x, of who has begun before whoever waits for it, say by an earlier
+///     wait_for(handed)                   ticket
 ///     copy(x, i, from, is_there)         16 bytes on their way from aligned global memory to x[i], or zeros; there for this
 ///     wait_for_copies()                  thread after its next wait, and for others after a barrier behind that
 template <class B>

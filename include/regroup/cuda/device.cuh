@@ -121,11 +121,11 @@ class device {
     require_device_monoid<M, most_scanned_bytes>();
     w.require(scan_bytes<Kind>(rows, m));
     launch_scan<Kind>([this](const auto& kernel, index blocks) { launch(kernel, blocks); },
-                      plan_scan(lengths_of(rows)), m, rows, answers, static_cast<state_of<M>*>(w.data));
+                      plan_scan(lengths_of(rows)), m, rows, answers, w.data);
   }
   template <scan_kind Kind, class In, class M>
   [[nodiscard]] std::size_t scan_bytes(const In& rows, const M&) const {
-    return static_cast<std::size_t>(workspace_states(plan_scan(lengths_of(rows)), rows, Kind)) * sizeof(state_of<M>);
+    return scan_workspace<state_of<M>>(plan_scan(lengths_of(rows)), rows, Kind);
   }
 
  private:

@@ -132,6 +132,42 @@ class device_block : public device_cluster {
     return y;
   }
 
+  __device__ index ticket(tickets& t) { return atomicAdd(&t.taken, 1u); }
+  template <class T>
+  __device__ void publish(handed<T>& to, const T& x) {
+    if constexpr (handed<T>::is_small) {
+      struct words {
+        unsigned long long at[2];
+      };
+      const words w = std::bit_cast<words>(handed<T>{x, 1});
+      asm volatile("{.reg .b128 all; mov.b128 all, {%1, %2}; st.relaxed.gpu.global.b128 [%0], all;}"
+                   :: "l"(__cvta_generic_to_global(&to)), "l"(w.at[0]), "l"(w.at[1]) : "memory");
+    } else {
+      to.value = x;
+      asm volatile("st.release.gpu.global.u32 [%0], 1;" :: "l"(__cvta_generic_to_global(&to.is_there)) : "memory");
+    }
+  }
+  template <class T>
+  __device__ T wait_for(handed<T>& at) {
+    if constexpr (handed<T>::is_small) {
+      struct words {
+        unsigned long long at[2];
+      } w;
+      do {
+        asm volatile("{.reg .b128 all; ld.relaxed.gpu.global.b128 all, [%2]; mov.b128 {%0, %1}, all;}"
+                     : "=l"(w.at[0]), "=l"(w.at[1]) : "l"(__cvta_generic_to_global(&at)) : "memory");
+      } while (std::bit_cast<handed<T>>(w).is_there == 0);
+      return std::bit_cast<handed<T>>(w).value;
+    } else {
+      unsigned is_there;
+      do {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];"
+                     : "=r"(is_there) : "l"(__cvta_generic_to_global(&at.is_there)) : "memory");
+      } while (is_there == 0);
+      return at.value;
+    }
+  }
+
   template <class T>
   struct array {
     T* first;

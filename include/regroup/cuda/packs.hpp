@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements side by side as aligned packs of 16 bytes, each lifted at once by the tile lift: what CUB's reductions iterate
+// Elements side by side as aligned packs of 32 bytes, each lifted at once by the tile lift: what CUB's reductions iterate
 // over, since of 16-bit elements they would load two to four bytes at a time, and combine each. The first and the last pack
 // may be ragged. Law: the tile lift is the fold of its elements, within the bound. Level: thread.
 #pragma once
@@ -14,9 +14,10 @@
 
 namespace regroup::cuda {
 
-/// 16 bytes, loaded by one instruction.
-struct alignas(16) [[gnu::may_alias]] pack {
-  std::uint32_t words[4];
+/// 32 bytes, loaded by two instructions. (Packs of 16, with twice as many combines, ran log_sum_exp of floats at 0.89 of the
+/// speed on an H100.)
+struct alignas(32) [[gnu::may_alias]] pack {
+  std::uint32_t words[8];
 };
 
 /// What `lift_tile` receives of a pack: `at(i)` for i < count, folded from left to right.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered scan as kernels, in two passes. The first folds every tile to its total; the totals become a Fenwick tree,
-// whose nodes are the contract's: the carry into tile t, perfect(totals before it), is one combine for each bit of t. The
-// second pass writes y = (carry P[j - 1]) (prefix within the piece). Lanes are contiguous pieces for every monoid.
+// The ordered scan as kernels: y = (carry P[j - 1]) (prefix within the piece), lanes being contiguous pieces for every
+// monoid. Of segments it takes two passes (of what has no gaps one: scan_chain.hpp). The first folds every tile to its
+// total; the totals become a Fenwick tree, whose nodes are the contract's: the carry into tile t, perfect(totals before
+// it), is one combine for each bit of t.
 // y may be exactly x: a tile is read before its answers are written, and the answer that belongs to the next tile's first
 // place, where the scan is exclusive, is kept for a last kernel. Level: lane to device.
 #pragma once
@@ -41,46 +42,139 @@ constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, in
   return s;
 }
 
-/// The answers of one tile. Returns the last one's state, right in the thread of the last piece.
-template <class M, scan_kind Kind, class Team, class Source, class Out>
-constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
-                                bool has_carry, const state_of<M>& carry) {
+/// Whether a thread keeps the prefixes within its piece, and the block its tile in shared memory: where states are small,
+/// and a tile and its answers have 34 KiB.
+template <class M, class Element, class Place>
+inline constexpr bool scan_is_held =
+    sizeof(state_of<M>) <= 8 &&
+    (sizeof(Element) + (std::is_same_v<Element, Place> ? 0 : sizeof(Place))) * block_threads * 33 < 34 << 10;
+
+/// Blocks a processor: as many as leave registers for the prefixes.
+template <class M, scan_kind Kind, class In>
+inline constexpr int scan_blocks = sizeof(state_of<M>) > 8                                                         ? 3
+                                   : sizeof(state_of<M>) > 4 || Kind == scan_kind::exclusive || requires { &In::outer; } ? 4
+                                                                                                                    : 5;
+
+/// The answers of one tile, where they are held: elements are read once, and combined twice. Nobody has a case of his own
+/// for where the tile ends: what is past it repeats the last element, and nobody sees it.
+template <class M, scan_kind Kind, class Team, class Source, class Out, class Before>
+constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
+                                     const Before& before_of) {
   using element = std::remove_cvref_t<widened<element_of<Source>>>;
   using place = place_of<Out>;
-  static_assert(std::is_trivially_copyable_v<place>,
-                "regroup: on a device the answers of a scan travel as bytes, so they must be trivially copyable");
-  const auto answer = [&m](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
-  const state_of<M> total = piece_total(m, of, source, first, n);
-  state_of<M> before = of.prefix_before(m, total, (n - 1) / of.steps + 1);
-  if (has_carry) before = of.rank() == 0 ? carry : m(carry, before);
-  const state_of<M> last = m(before, total);
+  constexpr int c = Team::steps, width = Team::width;
+  auto& b = of.block();
+  auto in = b.template shared<element, block_threads*(c + 1)>();
+  auto answers = b.template shared<place, block_threads*(c + 1)>();
+  const int own = b.thread();
+  const int group = of.rank() / width * width;
+  const int j = of.rank() - group;
+  const auto turned = [&](const auto& body) {  // body(place, position, position - position of k = 0): what a thread moves
+    unrolled<c>([&](int k) {
+      const int piece = width == c ? k : (j + width * k) / c;
+      const int i = width == c ? j : (j + width * k) % c;
+      body(k, (own - j + piece) * (c + 1) + i, (group + piece) * c + i, piece * c + i - j);
+    });
+  };
+  const bool is_whole = n == tile_elements;
+  const auto from = pointer_to(source, first + group * c + j);
+  constexpr int at_once = width == c && sizeof(element) <= 4 ? c : 8;  // more spill
+  slots<element, at_once> x;
+  unrolled<c / at_once>([&](int part) {
+    const auto of_part = [&](const auto& body) {
+      turned([&](int k, int at, int position, int far) {
+        if (k / at_once == part) body(x[k % at_once].value, at, position, far);
+      });
+    };
+    if (is_whole && from != nullptr) {
+      if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
+        of_part([&](element& to, int, int, int far) { to = widen(from[far]); });
+      }
+    } else {
+      of_part([&](element& to, int, int position, int) { to = widen(source[first + smaller(position, n - 1)]); });
+    }
+    of_part([&](const element& one, int to, int, int) { in.set(to, one); });
+  });
+  b.template group_barrier<width>();
+  slots<state_of<M>, c> within;
+  unrolled<c>([&](int i) {
+    const state_of<M> one = regroup::lift(m, in.get(own * (c + 1) + i));
+    within[i].value = i == 0 ? one : m(within[i - 1].value, one);
+  });
+  const state_of<M> before = before_of(within[c - 1].value);
+  const state_of<M> last = m(before, within[c - 1].value);
   state_of<M> previous = last;
   if constexpr (Kind == scan_kind::exclusive) {
     previous = of.from_before(last, 1);
     if (of.rank() == 0) previous = m.identity();
   }
-  state_of<M> within = before;
-  of.template map_pieces<element, place>(
-      n, [&](int i) -> element { return widen(source[first + i]); },
-      [&](int i, const element& x) {
-        const state_of<M> one = regroup::lift(m, x);
-        within = i == 0 ? one : m(within, one);
-        const state_of<M> now = m(before, within);
-        if constexpr (Kind == scan_kind::inclusive) return answer(now);
-        const place y = answer(previous);
-        previous = now;
-        return y;
-      },
-      [&](int i, const place& y) {  // the exclusive answer at a later tile's first place is the tile's before
-        if (Kind == scan_kind::inclusive || i > 0 || !has_carry) out[first + i] = y;
-      });
+  unrolled<c>([&](int i) {
+    const state_of<M> now = i == c - 1 ? last : m(before, within[i].value);
+    const state_of<M> s = Kind == scan_kind::inclusive ? now : previous;
+    answers.set(own * (c + 1) + i, static_cast<place>(regroup::lower(m, s)));
+    previous = now;
+  });
+  b.template group_barrier<width>();  // and before the next tile's elements come
+  const bool is_elsewhere = Kind == scan_kind::exclusive && first > 0;  // the first place's answer
+  const auto to = pointer_to(out, first + group * c + j);
+  if (is_whole && !is_elsewhere && to != nullptr) {
+    if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(to)>>) {
+      turned([&](int, int at, int, int far) { to[far] = answers.get(at); });
+    }
+  } else {
+    turned([&](int, int at, int position, int) {
+      if (position < n && !(is_elsewhere && position == 0)) out[first + position] = answers.get(at);
+    });
+  }
   return last;
+}
+
+/// The answers of one tile; before_of(the total of this thread's piece) is what comes before the piece in its row. Returns
+/// the last one's state, right in the thread of the last piece.
+template <class M, scan_kind Kind, class Team, class Source, class Out, class Before>
+constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
+                                const Before& before_of) {
+  using element = std::remove_cvref_t<widened<element_of<Source>>>;
+  using place = place_of<Out>;
+  static_assert(std::is_trivially_copyable_v<place>,
+                "regroup: on a device the answers of a scan travel as bytes, so they must be trivially copyable");
+  if constexpr (scan_is_held<M, element, place>) {
+    return scan_held_tile<M, Kind>(m, of, source, out, first, n, before_of);
+  } else {
+    const auto answer = [&m](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
+    const state_of<M> total = piece_total(m, of, source, first, n);
+    const state_of<M> before = before_of(total);
+    const state_of<M> last = m(before, total);
+    state_of<M> previous = last;
+    if constexpr (Kind == scan_kind::exclusive) {
+      previous = of.from_before(last, 1);
+      if (of.rank() == 0) previous = m.identity();
+    }
+    state_of<M> within = before;
+    of.template map_pieces<element, place>(
+        n, [&](int i) -> element { return widen(source[first + i]); },
+        [&](int i, const element& x) {
+          const state_of<M> one = regroup::lift(m, x);
+          within = i == 0 ? one : m(within, one);
+          const state_of<M> now = m(before, within);
+          if constexpr (Kind == scan_kind::inclusive) return answer(now);
+          const place y = answer(previous);
+          previous = now;
+          return y;
+        },
+        [&](int i, const place& y) {  // the exclusive answer at a later tile's first place is the tile's before
+          if (Kind == scan_kind::inclusive || i > 0 || first == 0) out[first + i] = y;
+        });
+    return last;
+  }
 }
 
 /// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
-  static constexpr int resident_blocks = 3;
+  static constexpr bool is_simple = requires(const source_in<In>& x) { x.contiguous(); } &&
+                                    (Threads == warp_threads || sizeof(state_of<M>) <= 4);
+  static constexpr int resident_blocks = !is_simple ? 2 : Threads == warp_threads ? scan_blocks<M, Kind, In> : 3;
   M m;
   In rows;
   Out answers;
@@ -91,7 +185,9 @@ struct scan_short_rows {
       const auto source = rows[row];
       const index n = source.size();
       if (n == 0 || n > Threads * of.steps) return;
-      scan_tile<M, Kind>(m, of, source, answers[row], 0, static_cast<int>(n), false, m.identity());
+      const int pieces = (static_cast<int>(n) - 1) / of.steps + 1;
+      scan_tile<M, Kind>(m, of, source, answers[row], 0, static_cast<int>(n),
+                         [&](const state_of<M>& total) { return of.prefix_before(m, total, pieces); });
     });
   }
 };
@@ -159,7 +255,10 @@ struct scan_tiles {
       const index first = position * tile_elements;
       const int n = static_cast<int>(smaller(source.size() - first, tile_elements));
       const state_of<M> carry = position == 0 ? m.identity() : carry_into(m, nodes + first_total(rows, row), position);
-      const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, position != 0, carry);
+      const state_of<M> last = scan_tile<M, Kind>(m, of, source, answers[row], first, n, [&](const state_of<M>& total) {
+        const state_of<M> before = of.prefix_before(m, total, (n - 1) / of.steps + 1);
+        return position == 0 ? before : of.rank() == 0 ? carry : m(carry, before);
+      });
       if (Kind == scan_kind::exclusive && first + n < source.size() && of.rank() == block_threads - 1) {
         preceding[first_total(rows, row) + position + 1] = last;
       }

@@ -3,8 +3,10 @@
 // Level: device.
 #pragma once
 
+#include <cstddef>
+
 #include "regroup/cuda/fold_plan.hpp"
-#include "regroup/cuda/scan_kernel.hpp"
+#include "regroup/cuda/scan_chain.hpp"
 
 namespace regroup::cuda {
 
@@ -25,20 +27,35 @@ constexpr scan_plan plan_scan(const batch_lengths& b) {
   return plan;
 }
 
-/// States of workspace that a scan needs: one a tile, and one more where it is exclusive.
-template <class Batch>
-constexpr index workspace_states(const scan_plan& plan, const Batch& rows, scan_kind kind) {
-  return plan.levels == 0 ? 0 : rows.slots(tile_elements, tile_elements) * (kind == scan_kind::exclusive ? 2 : 1);
+/// Where a chain's places stand in its workspace, in bytes: its tickets, what tiles hand on, and what precedes tiles.
+template <class State>
+struct chain_places {
+  static constexpr index first = sizeof(handed<State>);
+  index count, preceding;
+  template <class Batch>
+  constexpr explicit chain_places(const Batch& rows)
+      : count(rows.slots(tile_elements, tile_elements) + rows.slots(group_elements, group_elements)),
+        preceding(first + count * index{sizeof(handed<State>)}) {}
+};
+
+/// Bytes of workspace that a scan needs: of segments a state a tile, else a handed one and tickets; and one more state a
+/// tile where it is exclusive.
+template <class State, class Batch>
+constexpr std::size_t scan_workspace(const scan_plan& plan, const Batch& rows, scan_kind kind) {
+  if (plan.levels == 0) return 0;
+  const index states = rows.slots(tile_elements, tile_elements) * index{sizeof(State)};
+  const index first = Batch::has_gaps ? states : chain_places<State>(rows).preceding;
+  return static_cast<std::size_t>(first + (kind == scan_kind::exclusive ? states : 0));
 }
 
 /// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
 template <scan_kind Kind, class Launch, class M, class In, class Out>
 void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers,
-                 state_of<M>* workspace) {
+                 void* workspace) {
+  using state = state_of<M>;
   const auto on = [&launch](const auto& kernel, index blocks, index most = most_blocks) {
     if (blocks > 0) launch(kernel, smaller(blocks, most));
   };
-  constexpr index most = most_node_blocks<In>;
   const auto groups = [](index n, index each) { return (n + each - 1) / each; };
   if (plan.short_team == 4) {
     on(scan_short_rows<4, Kind, M, In, Out>{m, rows, answers}, groups(rows.size(), block_threads / 4));
@@ -47,18 +64,35 @@ void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const 
        groups(rows.size(), block_threads / warp_threads));
   }
   if (!plan.has_long) return;
-  const index totals = rows.slots(tile_elements, tile_elements);
-  state_of<M>* const preceding = workspace + totals;
-  if (plan.levels > 0) on(scan_totals<M, In>{m, rows, workspace}, totals, most);
-  index stride = 1;
-  for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
-    on(scan_nodes<M, In>{m, rows, stride, workspace},
-       rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
+  const index tiles = rows.slots(tile_elements, tile_elements);
+  state* preceding = nullptr;
+  if constexpr (In::has_gaps) {
+    constexpr index most = most_node_blocks<In>;
+    state* const nodes = static_cast<state*>(workspace);
+    preceding = nodes + tiles;
+    if (plan.levels > 0) on(scan_totals<M, In>{m, rows, nodes}, tiles, most);
+    index stride = 1;
+    for (int level = 0; level < plan.levels; ++level, stride *= lanes) {
+      on(scan_nodes<M, In>{m, rows, stride, nodes},
+         rows.slots(tile_elements * stride * lanes, tile_elements * stride), most);
+    }
+    on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, nodes, preceding},
+       rows.slots(tile_elements, plan.shortest), most);
+  } else {
+    tickets* taken = nullptr;
+    handed<state>* places = nullptr;
+    if (plan.levels > 0) {
+      const chain_places<state> at(rows);
+      std::byte* const bytes = static_cast<std::byte*>(workspace);
+      taken = reinterpret_cast<tickets*>(bytes);
+      places = reinterpret_cast<handed<state>*>(bytes + at.first);
+      preceding = reinterpret_cast<state*>(bytes + at.preceding);
+      on(scan_begin<state>{taken, places, at.count}, groups(at.count, block_threads));
+    }
+    on(scan_chain<Kind, M, In, Out>{m, rows, answers, taken, {places, places + tiles}, preceding}, tiles);
   }
-  on(scan_tiles<Kind, M, In, Out>{m, rows, answers, plan.shortest, workspace, preceding},
-     rows.slots(tile_elements, plan.shortest), most);
   if (Kind == scan_kind::exclusive && plan.levels > 0) {
-    on(scan_first_places<M, Out>{m, answers, preceding}, groups(totals, block_threads));
+    on(scan_first_places<M, Out>{m, answers, preceding}, groups(tiles, block_threads));
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <type_traits>
 
 #include "regroup/cuda/batch.hpp"
 #include "regroup/cuda/block.hpp"
@@ -40,6 +41,7 @@ class team {
     const int j = rank();
     unrolled<std::countr_zero(static_cast<unsigned>(own_lanes))>([&](int level) {
       const int apart = own_lanes >> (level + 1);  // h / Threads
+      if (Threads * apart >= count) return;
       unrolled<own_lanes / 2>([&](int k) {
         if (k < apart && j + Threads * (k + apart) < count) lane[k].value = m(lane[k].value, lane[k + apart].value);
       });
@@ -164,11 +166,21 @@ class team {
   template <class X>
   static constexpr int chunk = static_cast<int>(std::clamp<std::size_t>(std::bit_floor(128 / sizeof(X)), 1, steps));
 
+  /// The same of elements and of what becomes of them, where the two have 18 KiB in all, or one place where they are of a
+  /// type; 32 spill, since addresses of both sides are live.
+  template <class X, class Y>
+  static constexpr int together = [] {
+    constexpr std::size_t bytes = block_threads * (std::is_same_v<X, Y> ? sizeof(X) : sizeof(X) + sizeof(Y));
+    int c = std::min({chunk<X>, chunk<Y>, 16});
+    while (c > 1 && static_cast<std::size_t>(c + 1) * bytes > 18 << 10) c /= 2;
+    return c;
+  }();
+
   /// put(i, f(i, x)) for the elements x = at(i) of the tile, f called in order by the thread whose piece it is: read and
   /// written together by neighbours, so x and the result may be the same place.
   template <class X, class Y, class At, class F, class Put>
   constexpr void map_pieces(int count, const At& at, const F& f, const Put& put) {
-    constexpr int c = std::min({chunk<X>, chunk<Y>, 16});  // 32 spill: addresses of both sides are live
+    constexpr int c = together<X, Y>;
     auto in = block_.template shared<X, block_threads*(c + 1)>();
     auto out = block_.template shared<Y, block_threads*(c + 1)>();
     const int first = block_.thread() / width * width;

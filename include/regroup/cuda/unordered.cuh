@@ -131,7 +131,7 @@ auto scanned_places(const device_view<X>& x, const device_view<Y>& y, const M& m
 
 namespace regroup {
 
-/// reduce by cub::DeviceReduce: any order, within the bound. Floats of 4 or 2 bytes are read 16 bytes at a time and lifted
+/// reduce by cub::DeviceReduce: any order, within the bound. Floats of 4 or 2 bytes are read 32 bytes at a time and lifted
 /// by the tile lift, where the monoid has one (packs.hpp). Waits.
 template <class X, class M, class Projection = std::identity>
 answer_of<M> reduce(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m,
