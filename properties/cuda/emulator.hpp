@@ -52,7 +52,7 @@ class machine {
 
   /// Runs a kernel over a grid, cluster after cluster of so many blocks.
   template <class Kernel>
-  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::block_threads, int cluster = 1);
+  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::threads_of<Kernel>, int cluster = 1);
 
  private:
   template <class T>
@@ -90,6 +90,7 @@ class machine {
     int block_epoch = 0;
     int group_epoch = 0;
     bool done = true;
+    bool has_arrived = false;  // at a barrier of the cluster, and does not wait yet
     const void* value = nullptr;  // what it hands to a shuffle
     int counts[fault::kinds] = {};
     std::vector<copy_on_its_way> copies;
@@ -200,6 +201,12 @@ class machine::operations_of {
   void cluster_barrier() {
     if (!hit(fault::skip_barrier)) wait(waiting::cluster, static_cast<int>(machine_.threads_.size()));
   }
+  void cluster_arrive() { own().has_arrived = true; }
+  void cluster_wait() {
+    if (!own().has_arrived) throw broken_kernel("a thread waits for its cluster before it has arrived");
+    own().has_arrived = false;
+    cluster_barrier();
+  }
   bool any(bool x);
   template <int Width>
   void group_barrier() {
@@ -215,6 +222,11 @@ class machine::operations_of {
   T shuffle_up(const T& x, int d) {
     const int from = thread_ % Width - d - (hit(fault::shift_shuffle) ? 1 : 0);
     return from_group<Width>(x, from >= 0 ? from - thread_ % Width : 0);
+  }
+  template <int Width, class T>
+  T shuffle_xor(const T& x, int d) {
+    const int own_place = thread_ % Width;
+    return from_group<Width>(x, (own_place ^ ((d + (hit(fault::shift_shuffle) ? 1 : 0)) % Width)) - own_place);
   }
   template <int Width, class T>
   T broadcast(const T& x) {
@@ -305,6 +317,7 @@ class machine::operations_of {
     const int at = (rank + (hit(fault::shift_block) ? 1 : 0)) % cluster_blocks();
     block_memory& other = machine_.shared_[static_cast<std::size_t>(at)];
     if (at != cluster_rank()) {
+      if (own().has_arrived) throw broken_kernel("shared memory of another block after arriving at a barrier");
       if (own().cluster_epoch == 0) throw broken_kernel("shared memory of a block that may not have begun");
       if (other.is_left) throw broken_kernel("shared memory of a block that has left");
       other.touched = std::max(other.touched, own().cluster_epoch + 1);

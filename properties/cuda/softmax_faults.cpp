@@ -101,14 +101,22 @@ TEST(softmax_faults, of_a_split_row) {
 }
 
 TEST(row_plan, by_the_length_and_the_device) {
+  using by = cuda::row_plan::by;
   const auto is_right = [](auto real, std::int64_t n, int clusters) {
     const auto plan = cuda::plan_rows<decltype(real)>(n, clusters);
-    const std::int64_t held = cuda::tiles_held<decltype(real)> * regroup::tile_elements;
-    const bool is_clustered = n > 4096 && n <= clusters * held;
-    EXPECT_EQ(plan.team, n <= 32 ? 4 : n <= 1024 ? 32 : n <= 4096 ? 128 : 0);
-    EXPECT_TRUE(n > 4096 || n <= plan.team * (plan.team == 4 ? cuda::held_by<4> : 32));
-    EXPECT_EQ(plan.cluster, !is_clustered ? 0 : n <= held ? 1 : n <= 2 * held ? 2 : n <= 4 * held ? 4 : 8);
-    EXPECT_EQ(plan.is_split(), n > regroup::longest_two_sweep_row);
+    const std::int64_t strip = cuda::strip_elements;
+    const int most = sizeof(real) > 4 ? 8 : 16;
+    const bool is_clustered = n > most * strip && n <= clusters * most * strip && n <= regroup::longest_two_sweep_row;
+    EXPECT_EQ(plan.taken, n <= 32               ? by::four_threads
+                          : n <= most * strip   ? by::strips
+                          : is_clustered        ? by::cluster
+                          : n <= 65'536         ? by::block
+                                                : by::ranges);
+    if (plan.taken == by::strips) {
+      EXPECT_TRUE(n <= plan.strips * strip && (plan.strips == 1 || n > plan.strips / 2 * strip));
+    }
+    if (is_clustered) EXPECT_EQ(plan.cluster, n <= 2 * most * strip ? 2 : n <= 4 * most * strip ? 4 : 8);
+    EXPECT_EQ(plan.is_held(), n <= most * strip);
     if (!plan.is_split()) {
       EXPECT_LE(n, cuda::most_tiles * regroup::tile_elements);
       EXPECT_EQ(plan.levels, 0);

@@ -35,6 +35,10 @@ class device_block : public device_cluster {
     return by_words(x, [&](unsigned word) { return __shfl_up_sync(group<Width>(), word, static_cast<unsigned>(d), Width); });
   }
   template <int Width, class T>
+  __device__ T shuffle_xor(const T& x, int d) {
+    return by_words(x, [&](unsigned word) { return __shfl_xor_sync(group<Width>(), word, d, Width); });
+  }
+  template <int Width, class T>
   __device__ T broadcast(const T& x) {
     return by_words(x, [&](unsigned word) { return __shfl_sync(group<Width>(), word, 0, Width); });
   }
@@ -139,9 +143,9 @@ class device_block : public device_cluster {
   }
 };
 
-/// Runs a kernel object: `run_kernel<<<blocks, block_threads, 0, stream>>>(kernel)`.
+/// Runs a kernel object: `run_kernel<<<blocks, threads_of<Kernel>, 0, stream>>>(kernel)`.
 template <class Kernel>
-__global__ void __launch_bounds__(block_threads, resident_blocks<Kernel>) run_kernel(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>) run_kernel(const __grid_constant__ Kernel kernel) {
   device_block here;
   kernel(here);
 }

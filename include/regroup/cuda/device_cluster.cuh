@@ -25,8 +25,11 @@ class device_cluster {
     return blocks;
   }
   __device__ void cluster_barrier() {
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+    cluster_arrive();
+    cluster_wait();
   }
+  __device__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+  __device__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
  protected:
   /// Where the block `rank` has what this one has at `own` in shared memory.
@@ -43,6 +46,8 @@ class device_cluster {
   __device__ int cluster_rank() const { return 0; }
   __device__ int cluster_blocks() const { return 1; }
   __device__ void cluster_barrier() { __syncthreads(); }
+  __device__ void cluster_arrive() {}
+  __device__ void cluster_wait() { __syncthreads(); }
 
  protected:
   template <class T>
