@@ -91,6 +91,7 @@ class machine {
     int group_epoch = 0;
     bool done = true;
     bool has_arrived = false;  // at a barrier of the cluster, and does not wait yet
+    bool has_reached = false;  // another block's memory since it arrived last
     const void* value = nullptr;  // what it hands to a shuffle
     int counts[fault::kinds] = {};
     std::vector<copy_on_its_way> copies;
@@ -198,14 +199,15 @@ class machine::operations_of {
   void barrier() {
     if (!hit(fault::skip_barrier)) wait(waiting::barrier, machine_.block_threads_);
   }
-  void cluster_barrier() {
-    if (!hit(fault::skip_barrier)) wait(waiting::cluster, static_cast<int>(machine_.threads_.size()));
+  void cluster_arrive(bool has_written) {
+    if (own().has_reached && !has_written) throw broken_kernel("a thread arrives that does not say what it has written");
+    own().has_reached = false;
+    own().has_arrived = true;
   }
-  void cluster_arrive() { own().has_arrived = true; }
   void cluster_wait() {
     if (!own().has_arrived) throw broken_kernel("a thread waits for its cluster before it has arrived");
     own().has_arrived = false;
-    cluster_barrier();
+    if (!hit(fault::skip_barrier)) wait(waiting::cluster, static_cast<int>(machine_.threads_.size()));
   }
   bool any(bool x);
   template <int Width>
@@ -225,8 +227,8 @@ class machine::operations_of {
   }
   template <int Width, class T>
   T shuffle_xor(const T& x, int d) {
-    const int own_place = thread_ % Width;
-    return from_group<Width>(x, (own_place ^ ((d + (hit(fault::shift_shuffle) ? 1 : 0)) % Width)) - own_place);
+    const int own_place = thread_ % Width;  // d + 1 may be as good as d, where the two have met: one's own is not
+    return from_group<Width>(x, (own_place ^ (hit(fault::shift_shuffle) ? 0 : d)) - own_place);
   }
   template <int Width, class T>
   T broadcast(const T& x) {
@@ -321,6 +323,7 @@ class machine::operations_of {
       if (own().cluster_epoch == 0) throw broken_kernel("shared memory of a block that may not have begun");
       if (other.is_left) throw broken_kernel("shared memory of a block that has left");
       other.touched = std::max(other.touched, own().cluster_epoch + 1);
+      own().has_reached = true;
     }
     return array_of<T, N>(other);
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster: neighbouring blocks that run at once and reach each other's shared memory, as far as they hold one row. Two
-// buffers take turns at its exchanges, so one barrier serves each; who writes buffer k again has passed the barrier that
-// every reader of it reached after reading. A block alone is a cluster of one. Level: cluster.
+// A cluster: neighbouring blocks that run at once and reach each other's shared memory, as far as they hold one row. What
+// is told is written to every block before a barrier and read there after it, so no block reads another's memory, and none
+// leaves too early. Two buffers take turns, so one barrier serves an exchange; who writes buffer k again has passed the
+// barrier that every reader of it reached after reading. A block alone is a cluster of one. Level: cluster.
 #pragma once
 
 #include <concepts>
@@ -15,15 +16,14 @@ inline constexpr int most_cluster_blocks = 8;
 
 /// What a kernel asks besides block's operations:
 ///     cluster_rank(), cluster_blocks()   which block of its cluster, whose blocks are neighbours in the grid; of how many
-///     cluster_barrier()      every thread of the cluster arrives; shared memory written before, of any block, is seen after
-///     cluster_arrive(), cluster_wait()   the two halves of one: between them no shared memory of another block is touched
+///     cluster_arrive(has_written)        a warp's half of a barrier, and whether it has written what others are to see
+///     cluster_wait()         the other half: every thread of the cluster has arrived, and what they wrote before is seen
 ///     shared_of<T, N>(rank)  that block's array shared<T, N>(): after one barrier of the cluster, before a last one
 template <class B>
 concept cluster_block = block<B> && requires(B& b, int i) {
   { b.cluster_rank() } -> std::same_as<int>;
   { b.cluster_blocks() } -> std::same_as<int>;
-  b.cluster_barrier();
-  b.cluster_arrive();
+  b.cluster_arrive(true);
   b.cluster_wait();
   { b.template shared_of<float, 2>(i).get(i) } -> std::same_as<float>;
 };
@@ -32,7 +32,8 @@ concept cluster_block = block<B> && requires(B& b, int i) {
 template <int Strips, cluster_block Block>
 class clustered_strips {
  public:
-  constexpr explicit clustered_strips(Block& b) : team_(b) {}
+  static constexpr int warps = warps_for<Strips>;
+  constexpr explicit clustered_strips(Block& b) : team_(b) { b.cluster_arrive(false); }
 
   [[nodiscard]] constexpr Block& block() const { return team_.block(); }
   [[nodiscard]] constexpr int thread() const { return team_.thread(); }
@@ -50,39 +51,44 @@ class clustered_strips {
   template <class F>
   constexpr auto told_by_first(const F& f) {
     slot<std::invoke_result_t<const F&>> x;
-    if (block().cluster_rank() == 0 && team_.rank() == 0) x.value = f();
-    hand_over(x);
-    return handed_by<slot<std::invoke_result_t<const F&>>>(0).value;
+    if (is_first() && thread() == 0) x.value = f();
+    if (is_first()) x = block().template broadcast<warp_threads>(x);
+    return exchanged(x, is_first(), 0).value;
   }
-  /// After the last exchange of a row: what is written then need not be there before the blocks meet.
-  constexpr void arrive() { block().cluster_arrive(); }
-  constexpr void wait() { block().cluster_wait(); }
 
  private:
   template <class T>
   struct handed {  // an array of its own
     T value;
   };
+  [[nodiscard]] constexpr bool is_first() const { return block().cluster_rank() == 0 && team_.strip() == 0; }
+  /// What block `from` has told all, if `tells` is true of its first warp, whose threads have the same x.
   template <class T>
-  constexpr void hand_over(const T& x) {
+  constexpr T exchanged(const T& x, bool tells, int from) {
+    const int blocks = block().cluster_blocks();
     turn_ = 1 - turn_;
-    if (team_.rank() == 0) block().template shared<handed<T>, 2>().set(turn_, {x});
-    block().cluster_barrier();
+    if (!has_begun_) block().cluster_wait();  // the others have
+    has_begun_ = true;
+    if (tells && thread() < blocks) at(thread(), x).set(turn_ * most_cluster_blocks + block().cluster_rank(), {x});
+    block().cluster_arrive(tells);
+    block().cluster_wait();
+    return at(block().cluster_rank(), x).get(turn_ * most_cluster_blocks + from).value;
   }
   template <class T>
-  constexpr T handed_by(int rank) {
-    return block().template shared_of<handed<T>, 2>(rank).get(turn_).value;
+  constexpr auto at(int rank, const T&) {
+    return block().template shared_of<handed<T>, 2 * most_cluster_blocks>(rank);
   }
   /// perfect() of what the blocks have, by a monoid that commutes bit for bit.
   template <class M>
   constexpr state_of<M> join(const M& m, const state_of<M>& s) {
-    hand_over(s);
     const int blocks = block().cluster_blocks();
-    return team_.template joined<warp_threads>(m, handed_by<state_of<M>>(thread() % blocks), blocks);
+    const state_of<M> other = exchanged(s, team_.strip() == 0, thread() & (blocks - 1));
+    return team_.template joined<warp_threads>(m, other, blocks);
   }
 
   strip_team<Strips, Block> team_;
   int turn_ = 0;
+  bool has_begun_ = false;
 };
 
 }  // namespace regroup::cuda

@@ -12,14 +12,14 @@
 
 namespace regroup::cuda {
 
-/// Strips that a block holds of a row at most: more of doubles would spill.
-template <std::floating_point Real>
-inline constexpr int most_strips = sizeof(Real) > 4 ? 8 : 16;
+/// Strips that a block holds of a row at most: of 16 a thread would have 64 registers, and spill.
+inline constexpr int most_strips = 8;
 
-/// Rows of at most as many strips as a cluster's blocks hold, and never more than two sweeps take.
+/// Rows of at most as many strips as a cluster's blocks hold: what two sweeps take.
 template <std::floating_point Real, class In, class Out, class Look>
 struct map_clustered_rows {
-  static constexpr int threads = most_strips<Real> * warp_threads;
+  static_assert(most_strips * most_cluster_blocks * strip_elements == longest_two_sweep_row);
+  static constexpr int threads = most_strips * warp_threads;
   static constexpr int resident_blocks = strip_blocks<Real>(threads);
   In rows;
   Out out;
@@ -28,9 +28,10 @@ struct map_clustered_rows {
 
   template <cluster_block Block>
   constexpr void operator()(Block& b) const {
-    clustered_strips<most_strips<Real>, Block> of(b);
-    const int blocks = b.cluster_blocks();
-    for (index row = b.block() / blocks; row < rows.size(); row += b.blocks() / blocks) {
+    clustered_strips<most_strips, Block> of(b);
+    const auto blocks = static_cast<unsigned>(b.cluster_blocks());
+    const index clusters = static_cast<unsigned>(b.blocks()) / blocks;  // 32 bits are enough, and sooner divided
+    for (index row = static_cast<unsigned>(b.block()) / blocks; row < rows.size(); row += clusters) {
       map_strips(of, rows, out, seen, look, row);
     }
   }

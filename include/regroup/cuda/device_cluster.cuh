@@ -24,12 +24,16 @@ class device_cluster {
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
     return blocks;
   }
-  __device__ void cluster_barrier() {
-    cluster_arrive();
-    cluster_wait();
+  /// Only who has written waits for what it wrote, so a row's stores to global memory are not waited for by all.
+  __device__ void cluster_arrive(bool has_written) {
+    if (has_written) asm volatile("fence.acq_rel.cluster;" ::: "memory");
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
   }
-  __device__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
-  __device__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
+  __device__ void cluster_wait() {
+    __syncwarp();
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+  }
 
  protected:
   /// Where the block `rank` has what this one has at `own` in shared memory.
@@ -45,8 +49,7 @@ class device_cluster {
  public:
   __device__ int cluster_rank() const { return 0; }
   __device__ int cluster_blocks() const { return 1; }
-  __device__ void cluster_barrier() { __syncthreads(); }
-  __device__ void cluster_arrive() {}
+  __device__ void cluster_arrive(bool) {}
   __device__ void cluster_wait() { __syncthreads(); }
 
  protected:

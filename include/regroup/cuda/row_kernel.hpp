@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one
 // thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
-// y = map(x, weight of x), unless `out` is null. A row of at most four tiles stays in its team's registers: one read and one
+// y = map(x, weight of x), unless `out` is null. A row of at most two tiles stays in its team's registers: one read and one
 // write of memory. y may be exactly x: nobody writes before the row has been folded and the map told.
 // Level: lane to device.
 #pragma once
@@ -70,7 +70,7 @@ struct held_row {
 template <bool KeepsWeights, std::floating_point Real, class Team>
 struct row_in_strips {
   Team& of;
-  held_strip<Real>& held;
+  held_strip<Team::warps, Real>& held;
 
   template <class M>
   constexpr Real operator()(const over<M, scaled<Real>>& m) const {  // peak and maximum
@@ -143,7 +143,7 @@ constexpr auto told_by_first(Team& of, const F& f) {
 /// Blocks a multiprocessor is to hold: of so many threads, each with its part of a strip.
 template <std::floating_point Real>
 constexpr int strip_blocks(int threads) {
-  return sizeof(Real) > 4 ? 384 / threads < 1 ? 1 : 384 / threads : threads > 256 ? 1024 / threads : 768 / threads;
+  return (sizeof(Real) > 4 ? 384 : 768) / threads;
 }
 /// The same with a tile in registers; a tile of doubles, and its weights, need 170 of a thread's.
 template <std::floating_point Real>
@@ -183,26 +183,24 @@ struct map_short_rows {
 /// One row, by a strip_team or clustered_strips: one read and one write of memory.
 template <std::floating_point Real, class Team, class In, class Out, class Look>
 constexpr void map_strips(Team& of, const In& rows, const Out& out, scaled<Real> seen, const Look& look, index row) {
-  held_strip<Real> held(of.thread(), rows[row], of.first(), seen);
+  held_strip<Team::warps, Real> held(of.block(), rows[row], of.first(), seen);
   using map = decltype(map_of<Look, Real>::map);
   const auto state = softmax_parts::two_sweeps(seen, row_in_strips<map::reads_weight, Real, Team>{of, held});
   map told = of.told_by_first([&] { return look(row, state); });
   if constexpr (requires { told.seen; }) told.seen = {1};  // as they are held
-  of.arrive();
-  if (out.first != nullptr) {
-    const auto y = out[row];
-    held.write(of.block(), y, of.first(), [&told](Real e) { return told(e, e); });
-    if constexpr (requires { told.finish(y, 0, 0); }) {  // by whoever wrote that place
-      if (held.holds(told.target - of.first())) told.finish(y, 0, told.target + 1);
-    }
+  if (out.first == nullptr) return;
+  const auto y = out[row];
+  held.write(of.block(), y, of.first(), [&told](Real e) { return told(e, e); });
+  if constexpr (requires { told.finish(y, 0, 0); }) {
+    of.block().template group_barrier<warp_threads>();  // another of the warp may have written that place
+    if (held.holds(told.target - of.first())) told.finish(y, 0, told.target + 1);
   }
-  of.wait();
 }
 
 /// Rows of at most so many strips, a warp each, or a block.
 template <int Strips, std::floating_point Real, class In, class Out, class Look>
 struct map_held_rows {
-  static constexpr int threads = Strips == 1 ? block_threads : Strips * warp_threads;
+  static constexpr int threads = warps_for<Strips> * warp_threads;
   static constexpr int resident_blocks = strip_blocks<Real>(threads);
   In rows;
   Out out;

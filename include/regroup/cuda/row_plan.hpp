@@ -32,13 +32,13 @@ struct row_plan {
 /// two_sweeps sweeps; longer rows are split so that one kernel joins their nodes, up to 2^24 elements.
 template <std::floating_point Real>
 constexpr row_plan plan_rows(index length, int clusters = 1) {
-  constexpr index held_by_block = most_strips<Real> * strip_elements;
+  constexpr index held_by_block = most_strips * strip_elements;
   const auto rounded = [](index n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); };
   if (length <= short_row_elements) return {};
   if (length <= held_by_block) return {row_plan::by::strips, rounded(nodes_of(length, strip_elements))};
   if (length <= longest_two_sweep_row) {
     const index blocks = nodes_of(length, held_by_block);
-    if (blocks <= clusters) return {row_plan::by::cluster, most_strips<Real>, rounded(blocks)};
+    if (blocks <= clusters) return {row_plan::by::cluster, most_strips, rounded(blocks)};
     return {row_plan::by::block};
   }
   row_plan plan{row_plan::by::ranges, 0, 1, tile_elements};
@@ -86,8 +86,7 @@ void launch_rows(const Launch& launch, int clusters, const In& rows, const Out& 
       if (plan.strips == 1) return held(std::integral_constant<int, 1>{});
       if (plan.strips == 2) return held(std::integral_constant<int, 2>{});
       if (plan.strips == 4) return held(std::integral_constant<int, 4>{});
-      if (plan.strips == 8) return held(std::integral_constant<int, 8>{});
-      return held(std::integral_constant<int, most_strips<Real>>{});
+      return held(std::integral_constant<int, most_strips>{});
     case row_plan::by::cluster:
       return on(map_clustered_rows<Real, In, Out, Look>{rows, out, seen, look}, rows.size() * plan.cluster, plan.cluster);
     case row_plan::by::block: return on(map_rows_of_tiles<Real, In, Out, Look>{rows, out, seen, look}, rows.size());

@@ -40,27 +40,31 @@ constexpr auto quads_of(const strided<X>& x) {
   return is_made_of_quads ? reinterpret_cast<quads*>(first) : nullptr;
 }
 
-/// A strip of a row of `left` elements from the strip's first on, each as a Real: element(k, c) is the c-th of the k-th quad.
-template <std::floating_point Real>
+/// A strip of a row of `left` elements from the strip's first on, each as a Real: element(k, c) is the c-th of the k-th quad. A
+/// block has so many warps.
+template <int Warps, std::floating_point Real>
 class held_strip {
  public:
   static constexpr Real absent = -std::numeric_limits<Real>::infinity();
 
-  /// x seen, from `first` on.
-  template <class X>
-  constexpr held_strip(int thread, const strided<X>& x, index first, const softmax_parts::scaled<Real>& seen)
-      : thread_(thread), left_(static_cast<int>(first < x.size() ? smaller(x.size() - first, strip_elements) : 0)) {
+  /// x seen, from `first` on; for all of a warp.
+  template <block Block, class X>
+  constexpr held_strip(Block& b, const strided<X>& x, index first, const softmax_parts::scaled<Real>& seen)
+      : thread_(b.thread() % warp_threads),
+        left_(static_cast<int>(first < x.size() ? smaller(x.size() - first, strip_elements) : 0)) {
     if (const auto* const quads = quads_of(x); quads != nullptr) {
       slots<quad<std::remove_const_t<X>>, strip_steps> read;
       each_quad([&](int k) { read[k].value = quads[(first + place(k)) / quad_elements]; }, [](int) {});
       each_quad([&](int k) { each_of([&](int c) { element(k, c) = seen(read[k].value.at[c]); }); },
                 [&](int k) { each_of([&](int c) { element(k, c) = absent; }); });
     } else {
-      const auto* const own = left_ > 0 ? &x[first + place(0)] : nullptr;
+      const auto* own = x.first + (first + thread_) * x.stride;  // one address after the other, so that few are live
       each([&](int k, int c) {
         element(k, c) = absent;
-        if (place(k) + c < left_) element(k, c) = seen(own[(place(k) - place(0) + c) * x.stride]);
+        if (neighbour(k, c) < left_) element(k, c) = seen(*own);
+        own += warp_threads * x.stride;
       });
+      each_step([&](int k) { turn<true>(b, &element(k, 0)); });
     }
   }
 
@@ -69,13 +73,7 @@ class held_strip {
   /// body(k, c) for every element, absent ones too where others of the warp are there.
   template <class Body>
   constexpr void each(const Body& body) const {
-    if (left_ == strip_elements) {
-      unrolled<strip_steps>([&](int k) { each_of([&](int c) { body(k, c); }); });
-    } else {
-      unrolled<strip_steps>([&](int k) {
-        if (k * static_cast<int>(lanes) < left_) each_of([&](int c) { body(k, c); });
-      });
-    }
+    each_step([&](int k) { each_of([&](int c) { body(k, c); }); });
   }
 
   /// y[first + i] = f(element i), for what is not absent.
@@ -93,9 +91,14 @@ class held_strip {
         }
       }, [](int) {});
     } else {
-      auto* const own = left_ > 0 ? &y[first + place(0)] : nullptr;
-      each([&](int k, int c) {
-        if (place(k) + c < left_) own[(place(k) - place(0) + c) * y.stride] = static_cast<Y>(f(element(k, c)));
+      auto* own = y.first + (first + thread_) * y.stride;
+      each_step([&](int k) {
+        Real mapped[] = {f(element(k, 0)), f(element(k, 1)), f(element(k, 2)), f(element(k, 3))};
+        turn<false>(b, mapped);
+        each_of([&](int c) {
+          if (neighbour(k, c) < left_) *own = static_cast<Y>(mapped[c]);
+          own += warp_threads * y.stride;
+        });
       });
     }
   }
@@ -106,6 +109,35 @@ class held_strip {
 
  private:
   [[nodiscard]] constexpr int place(int k) const { return k * static_cast<int>(lanes) + thread_ * quad_elements; }
+  /// The c-th place of step k as the warp reads and writes neighbours, where they are not quads.
+  [[nodiscard]] constexpr int neighbour(int k, int c) const {
+    return k * static_cast<int>(lanes) + c * warp_threads + thread_;
+  }
+  /// From the places that a thread reads of a step to those that it holds, or back, by shared memory without bank conflicts.
+  template <bool IsRead, block Block>
+  constexpr void turn(Block& b, Real* x) const {
+    constexpr int padded = static_cast<int>(lanes) + quad_elements;
+    auto stage = b.template shared<staged, Warps * padded>();
+    const int own = b.thread() / warp_threads * padded;
+    const auto is_at = [own](int i) { return own + i + i / warp_threads; };
+    const auto read = [&](int c) { return is_at(c * warp_threads + thread_); };
+    const auto held = [&](int c) { return is_at(thread_ * quad_elements + c); };
+    each_of([&](int c) { stage.set(IsRead ? read(c) : held(c), {x[c]}); });
+    b.template group_barrier<warp_threads>();
+    each_of([&](int c) { x[c] = stage.get(IsRead ? held(c) : read(c)).value; });
+    b.template group_barrier<warp_threads>();
+  }
+  /// body(k) for every step of which some of the warp has something.
+  template <class Body>
+  constexpr void each_step(const Body& body) const {
+    if (left_ == strip_elements) {
+      unrolled<strip_steps>(body);
+    } else {
+      unrolled<strip_steps>([&](int k) {
+        if (k * static_cast<int>(lanes) < left_) body(k);
+      });
+    }
+  }
   template <class Body>
   static constexpr void each_of(const Body& body) {
     unrolled<quad_elements>(body);
@@ -126,6 +158,9 @@ class held_strip {
     }
   }
 
+  struct staged {
+    Real value;
+  };
   struct alignas(8) word_pair {
     std::uint32_t words[2];
   };
@@ -134,10 +169,15 @@ class held_strip {
   slots<Real, strip_steps * quad_elements> element_;
 };
 
+/// Warps of a block whose rows have so many strips.
+template <int Strips>
+inline constexpr int warps_for = Strips == 1 ? block_threads / warp_threads : Strips;
+
 /// The warps of a block that hold a row, a strip each: a power of two of them. One alone is apart from its block's others.
 template <int Strips, block Block>
 class strip_team {
  public:
+  static constexpr int warps = warps_for<Strips>;
   static constexpr int tiles = (Strips + strips_of_tile - 1) / strips_of_tile;
   constexpr explicit strip_team(Block& b) : block_(b) {}
 
@@ -195,8 +235,6 @@ class strip_team {
     }
   }
 
-  constexpr void arrive() {}
-  constexpr void wait() {}
   /// The first thread's f(), for all of the team.
   template <class F>
   constexpr auto told_by_first(const F& f) {
