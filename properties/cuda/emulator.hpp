@@ -227,8 +227,8 @@ class machine::operations_of {
   }
   template <int Width, class T>
   T shuffle_xor(const T& x, int d) {
-    const int own_place = thread_ % Width;  // d + 1 may be as good as d, where the two have met: one's own is not
-    return from_group<Width>(x, (own_place ^ (hit(fault::shift_shuffle) ? 0 : d)) - own_place);
+    const int own_place = thread_ % Width, shift = hit(fault::shift_shuffle) ? Width - 1 : 0;
+    return from_group<Width>(x, ((own_place ^ d) + shift) % Width - own_place);
   }
   template <int Width, class T>
   T broadcast(const T& x) {
@@ -384,7 +384,7 @@ inline bool machine::operations_of::any(bool x) {
 
 template <class T>
 T machine::array<T>::get(int i) const {
-  const std::size_t at = checked((i + (by_.hit(fault::shift_get) ? 1 : 0)) % size_);
+  const std::size_t at = checked((i + (size_ > 1 && by_.hit(fault::shift_get) ? 1 : 0)) % size_);
   const access& writer = memory_.writer[at];
   if (writer.thread < 0) throw broken_kernel("shared memory is read that nobody wrote");
   if (writer.is_copy) throw broken_kernel("a read does not wait for a copy");
@@ -395,7 +395,7 @@ T machine::array<T>::get(int i) const {
 }
 template <class T>
 std::size_t machine::array<T>::written(int i, bool is_copy) const {
-  const std::size_t at = checked((i + (by_.hit(fault::shift_set) ? 1 : 0)) % size_);
+  const std::size_t at = checked((i + (size_ > 1 && by_.hit(fault::shift_set) ? 1 : 0)) % size_);
   const machine& m = by_.machine_;
   const access& writer = memory_.writer[at];
   if (writer.is_copy) throw broken_kernel("a write does not wait for a copy");
