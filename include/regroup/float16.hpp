@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // 16-bit floating point as storage: two bytes that widen exactly to float and are rounded back to nearest even.
 // Nothing is computed in 16 bits: a fold widens each element first, so the law is widen(narrow(x)) == x for every x
-// that 16 bits can hold. Conversions are integer selects without branches, so loops of them become packs.
+// that 16 bits can hold. Conversions are integer selects without branches, so loops of them become packs; a device's are its own, with
+// the same bits.
 // Level: element; includes nothing of ours.
 #pragma once
 
@@ -56,13 +57,27 @@ struct bfloat16 {
  private:
   static constexpr std::uint16_t narrow(float x) {
     const auto b = std::bit_cast<std::uint32_t>(x);
-    const std::uint32_t rounded = b + 0x7fffu + ((b >> 16) & 1u);
     const std::uint32_t nan = b | 0x400000u;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    if (!std::is_constant_evaluated()) {
+      std::uint16_t narrowed;
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrowed) : "f"(x));
+      return x == x ? narrowed : static_cast<std::uint16_t>(nan >> 16);
+    }
+#endif
+    const std::uint32_t rounded = b + 0x7fffu + ((b >> 16) & 1u);
     return static_cast<std::uint16_t>(((b & 0x7fffffffu) > 0x7f800000u ? nan : rounded) >> 16);
   }
 };
 
 constexpr float float16::widened_from(std::uint16_t b) {
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) {
+    float widened;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(widened) : "h"(b));
+    return widened;
+  }
+#endif
   const std::uint32_t magnitude = (b & 0x7fffu) << 13;  // where a float keeps them, the exponent 112 too small
   const std::uint32_t normal = magnitude + (112u << 23);
   const std::uint32_t quiet = magnitude > 0x0f800000u ? 0x00400000u : 0u;
@@ -78,6 +93,13 @@ constexpr float float16::widened_from(std::uint16_t b) {
 
 constexpr std::uint16_t float16::narrow(float x) {
   const auto b = std::bit_cast<std::uint32_t>(x);
+#ifdef __CUDA_ARCH__
+  if (!std::is_constant_evaluated()) {
+    std::uint16_t narrowed;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrowed) : "f"(x));
+    return x == x ? narrowed : static_cast<std::uint16_t>(0x7e00u | ((b >> 13) & 0x3ffu) | ((b >> 16) & 0x8000u));
+  }
+#endif
   const std::uint32_t magnitude = b & 0x7fffffffu;
   const std::uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - (112u << 23)) >> 13;
   // Below 2^-14 the sum with 1/2 rounds to a multiple of 2^-24, half's denormal step, in the float adder itself.

@@ -10,6 +10,13 @@
 
 namespace {
 
+/// A barrier of the cluster.
+template <class B>
+void meet(B& b) {
+  b.cluster_arrive(true);
+  b.cluster_wait();
+}
+
 using emulated::broken_kernel;
 using emulated::machine;
 using emulated::schedule;
@@ -187,11 +194,11 @@ TEST(emulator, blocks_of_a_cluster_reach_each_others_memory) {
   on.run(kernel{[&](auto& b) {
            auto x = b.template shared<int, 64>();
            x.set(b.thread(), static_cast<int>(b.block()) * 64 + b.thread());
-           b.cluster_barrier();
+           meet(b);
            const int next = (b.cluster_rank() + 1) % b.cluster_blocks();
            const auto theirs = b.template shared_of<int, 64>(next);
            seen[static_cast<std::size_t>(b.block() * 64 + b.thread())] = theirs.get(63 - b.thread());
-           b.cluster_barrier();
+           meet(b);
          }},
          6, 64, 3);
   for (int block = 0; block < 6; ++block) {
@@ -207,9 +214,9 @@ TEST(emulator, refuses_what_only_a_barrier_of_the_cluster_makes_safe) {
     return verdict([=](auto& b) {
       auto x = b.template shared<int, 64>();
       x.set(b.thread(), 1);
-      before ? b.cluster_barrier() : b.barrier();
+      before ? meet(b) : b.barrier();
       b.template shared_of<int, 64>(1 - b.cluster_rank()).get(b.thread());
-      after ? b.cluster_barrier() : b.barrier();
+      after ? meet(b) : b.barrier();
     }, 2);
   };
   EXPECT_EQ(reads(true, true), "");
@@ -217,21 +224,21 @@ TEST(emulator, refuses_what_only_a_barrier_of_the_cluster_makes_safe) {
   EXPECT_EQ(reads(true, false), "a block leaves while another may use its shared memory");
   const auto races = verdict([](auto& b) {
     auto x = b.template shared<int, 64>();
-    b.cluster_barrier();
+    meet(b);
     x.set(b.thread(), 1);
     b.barrier();
     b.template shared_of<int, 64>(1 - b.cluster_rank()).get(b.thread());
-    b.cluster_barrier();
+    meet(b);
   }, 2);
   EXPECT_NE(races.find("a read races with a write"), std::string::npos) << races;
   const auto late = verdict([](auto& b) {
     b.template shared<int, 1>();
-    b.cluster_barrier();
+    meet(b);
     if (b.cluster_rank() == 0 && b.thread() == 0) b.template shared_of<int, 1>(1).set(0, 1);
   }, 2);
   EXPECT_NE(late.find("block"), std::string::npos) << late;
   EXPECT_EQ(verdict([](auto& b) {
-              if (b.cluster_rank() == 0) b.cluster_barrier();
+              if (b.cluster_rank() == 0) meet(b);
             }, 2),
             "a thread has returned that others wait for");
 }

@@ -53,7 +53,7 @@ class machine {
 
   /// Runs a kernel over a grid, cluster after cluster of so many blocks.
   template <class Kernel>
-  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::block_threads, int cluster = 1);
+  void run(const Kernel& kernel, index blocks, int threads = regroup::cuda::threads_of<Kernel>, int cluster = 1);
 
  private:
   template <class T>
@@ -91,6 +91,8 @@ class machine {
     int block_epoch = 0;
     int group_epoch = 0;
     bool done = true;
+    bool has_arrived = false;  // at a barrier of the cluster, and does not wait yet
+    bool has_reached = false;  // another block's memory since it arrived last
     const void* value = nullptr;  // what it hands to a shuffle
     int counts[fault::kinds] = {};
     std::vector<copy_on_its_way> copies;
@@ -199,7 +201,14 @@ class machine::operations_of {
   void barrier() {
     if (!hit(fault::skip_barrier)) wait(waiting::barrier, machine_.block_threads_);
   }
-  void cluster_barrier() {
+  void cluster_arrive(bool has_written) {
+    if (own().has_reached && !has_written) throw broken_kernel("a thread arrives that does not say what it has written");
+    own().has_reached = false;
+    own().has_arrived = true;
+  }
+  void cluster_wait() {
+    if (!own().has_arrived) throw broken_kernel("a thread waits for its cluster before it has arrived");
+    own().has_arrived = false;
     if (!hit(fault::skip_barrier)) wait(waiting::cluster, static_cast<int>(machine_.threads_.size()));
   }
   bool any(bool x);
@@ -218,11 +227,10 @@ class machine::operations_of {
     const int from = thread_ % Width - d - (hit(fault::shift_shuffle) ? 1 : 0);
     return from_group<Width>(x, from >= 0 ? from - thread_ % Width : 0);
   }
-  template <int D, class T>
-  T exchange(const T& x) {
-    const int from = (thread_ ^ D) + (hit(fault::shift_shuffle) ? 1 : 0);
-    constexpr int width = regroup::cuda::warp_threads;
-    return from_group<width>(x, thread_ / width * width + from % width - thread_);
+  template <int Width, class T>
+  T shuffle_xor(const T& x, int d) {
+    const int own_place = thread_ % Width, shift = hit(fault::shift_shuffle) ? Width - 1 : 0;
+    return from_group<Width>(x, ((own_place ^ d) + shift) % Width - own_place);
   }
   template <int Width, class T>
   T broadcast(const T& x) {
@@ -357,9 +365,11 @@ class machine::operations_of {
     const int at = (rank + (hit(fault::shift_block) ? 1 : 0)) % cluster_blocks();
     block_memory& other = machine_.shared_[static_cast<std::size_t>(at)];
     if (at != cluster_rank()) {
+      if (own().has_arrived) throw broken_kernel("shared memory of another block after arriving at a barrier");
       if (own().cluster_epoch == 0) throw broken_kernel("shared memory of a block that may not have begun");
       if (other.is_left) throw broken_kernel("shared memory of a block that has left");
       other.touched = std::max(other.touched, own().cluster_epoch + 1);
+      own().has_reached = true;
     }
     return array_of<T, N>(other);
   }
@@ -420,7 +430,7 @@ inline bool machine::operations_of::any(bool x) {
 
 template <class T>
 T machine::array<T>::get(int i) const {
-  const std::size_t at = checked((i + (by_.hit(fault::shift_get) ? 1 : 0)) % size_);
+  const std::size_t at = checked((i + (size_ > 1 && by_.hit(fault::shift_get) ? 1 : 0)) % size_);
   const access& writer = memory_.writer[at];
   if (writer.thread < 0) throw broken_kernel("shared memory is read that nobody wrote");
   if (writer.is_copy) throw broken_kernel("a read does not wait for a copy");
@@ -431,7 +441,7 @@ T machine::array<T>::get(int i) const {
 }
 template <class T>
 std::size_t machine::array<T>::written(int i, bool is_copy) const {
-  const std::size_t at = checked((i + (by_.hit(fault::shift_set) ? 1 : 0)) % size_);
+  const std::size_t at = checked((i + (size_ > 1 && by_.hit(fault::shift_set) ? 1 : 0)) % size_);
   const machine& m = by_.machine_;
   const access& writer = memory_.writer[at];
   if (writer.is_copy) throw broken_kernel("a write does not wait for a copy");

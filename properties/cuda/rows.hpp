@@ -23,7 +23,7 @@ struct executor {
   }
   template <class Kernel>
   void launch(const Kernel& kernel, index blocks, int cluster = 1) const {
-    on.run(kernel, blocks, cuda::block_threads, cluster);
+    on.run(kernel, blocks, cuda::threads_of<Kernel>, cluster);
   }
   template <class Batch, class M, class Put>
   void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
@@ -55,7 +55,8 @@ void run_rows(machine& on, const In& rows, const Out& out, regroup::softmax_part
   const auto bytes = cuda::workspace_of<Real, Look>(rows).bytes;
   const auto workspace = memory_of(bytes);
   const auto launch = [&](const auto& kernel, index blocks, int cluster) {
-    on.run(kernel, std::min(blocks, most_blocks * cluster), cuda::block_threads, cluster);
+    using kernel_type = std::remove_cvref_t<decltype(kernel)>;
+    on.run(kernel, std::min(blocks, most_blocks * cluster), cuda::threads_of<kernel_type>, cluster);
   };
   cuda::launch_rows(launch, clusters, rows, out, seen, look, workspace.data());
 }

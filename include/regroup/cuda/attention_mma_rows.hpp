@@ -60,8 +60,8 @@ struct mma_rows {
   template <class Block, class Join>
   static constexpr of_rows over_rows(Block& b, of_rows x, const Join& join) {
     const auto with = [&](const of_rows& y) { return of_rows{{join(x.of[0], y.of[0]), join(x.of[1], y.of[1])}}; };
-    x = with(b.template exchange<2>(x));
-    return with(b.template exchange<1>(x));
+    x = with(b.template shuffle_xor<warp_threads>(x, 2));
+    return with(b.template shuffle_xor<warp_threads>(x, 1));
   }
 
   /// What is left to multiply scores with: the scale, unless a rule asks for whole ones, or it would change their order.

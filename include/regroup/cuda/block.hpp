@@ -43,7 +43,7 @@ struct alignas(16) [[gnu::may_alias]] handed {
 ///     group_barrier<Width>()             the same for a group
 ///     shuffle_down<Width>(x, d)          x of the thread d places further in the group; one's own past its end
 ///     shuffle_up<Width>(x, d)            x of the thread d places before; one's own ahead of its start
-///     exchange<D>(x)                     x of the warp's thread whose number differs from one's own by the binary digit D
+///     shuffle_xor<Width>(x, d)           x of the thread in the group whose number differs in the bits of d
 ///     broadcast<Width>(x)                x of the group's first thread
 ///     mma<T>(left, right, sums)          a warp's product of small matrices, added to sums (cuda/mma.hpp)
 ///     matrices<Transposed>(x, i)         a warp's four matrices 8 x 8 from rows in shared memory (mma_place_loaded)
@@ -71,6 +71,7 @@ concept block = requires(B& b, float x, int i) {
   b.template group_barrier<warp_threads>();
   { b.template shuffle_down<warp_threads>(x, i) } -> std::same_as<float>;
   { b.template shuffle_up<warp_threads>(x, i) } -> std::same_as<float>;
+  { b.template shuffle_xor<warp_threads>(x, i) } -> std::same_as<float>;
   { b.template broadcast<warp_threads>(x) } -> std::same_as<float>;
   { b.template shared<float, 2>().get(i) } -> std::same_as<float>;
   b.template shared<float, 2>().set(i, x);
@@ -118,6 +119,12 @@ template <class Kernel>
 inline constexpr std::size_t large_bytes = [] {
   if constexpr (requires { Kernel::large_bytes; }) return std::size_t{Kernel::large_bytes};
   return std::size_t{0};
+}();
+/// Threads of its blocks, which it says by `static constexpr int threads` where they are not a tile's lanes.
+template <class Kernel>
+inline constexpr int threads_of = [] {
+  if constexpr (requires { Kernel::threads; }) return int{Kernel::threads};
+  return block_threads;
 }();
 
 /// What a device asks of a state: it travels bytewise through registers, shared memory and shuffles.

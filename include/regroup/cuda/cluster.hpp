@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster: neighbouring blocks that run at once and reach each other's shared memory, as far as they hold one row. Its
-// exchanges are like a team's (team.hpp): two buffers take turns, so one barrier serves each; who writes buffer k again has
-// passed the barrier that every reader of it reached after reading. A block alone is a cluster of one. Level: cluster.
+// A cluster: neighbouring blocks that run at once and reach each other's shared memory, as far as they hold one row. What
+// is told is written to every block before a barrier and read there after it, so no block reads another's memory, and none
+// leaves too early. Two buffers take turns, so one barrier serves an exchange; who writes buffer k again has passed the
+// barrier that every reader of it reached after reading. A block alone is a cluster of one. Level: cluster.
 #pragma once
 
 #include <concepts>
 
-#include "regroup/cuda/team.hpp"
+#include "regroup/cuda/strips.hpp"
 
 namespace regroup::cuda {
 
@@ -15,72 +16,79 @@ inline constexpr int most_cluster_blocks = 8;
 
 /// What a kernel asks besides block's operations:
 ///     cluster_rank(), cluster_blocks()   which block of its cluster, whose blocks are neighbours in the grid; of how many
-///     cluster_barrier()      every thread of the cluster arrives; shared memory written before, of any block, is seen after
+///     cluster_arrive(has_written)        a warp's half of a barrier, and whether it has written what others are to see
+///     cluster_wait()         the other half: every thread of the cluster has arrived, and what they wrote before is seen
 ///     shared_of<T, N>(rank)  that block's array shared<T, N>(): after one barrier of the cluster, before a last one
 template <class B>
 concept cluster_block = block<B> && requires(B& b, int i) {
   { b.cluster_rank() } -> std::same_as<int>;
   { b.cluster_blocks() } -> std::same_as<int>;
-  b.cluster_barrier();
+  b.cluster_arrive(true);
+  b.cluster_wait();
   { b.template shared_of<float, 2>(i).get(i) } -> std::same_as<float>;
 };
 
-template <cluster_block Block>
-class cluster {
+/// The blocks of a cluster that hold a row, each so many strips; a power of two of them. What strip_team offers.
+template <int Strips, cluster_block Block>
+class clustered_strips {
  public:
-  constexpr explicit cluster(team<block_threads, Block>& of) : team_(of), block_(of.block()) {}
+  static constexpr int warps = warps_for<Strips>;
+  constexpr explicit clustered_strips(Block& b) : team_(b) { b.cluster_arrive(false); }
 
-  [[nodiscard]] constexpr int rank() const { return block_.cluster_rank() * block_threads + team_.rank(); }
-  [[nodiscard]] constexpr team<block_threads, Block>& of() const { return team_; }
-
-  /// The first thread's value, for all of the cluster.
-  template <class T>
-  constexpr T broadcast(const T& x) {
-    hand_over(x);
-    return handed_by<T>(0);
+  [[nodiscard]] constexpr Block& block() const { return team_.block(); }
+  [[nodiscard]] constexpr int thread() const { return team_.thread(); }
+  [[nodiscard]] constexpr index first() const {
+    return index{block().cluster_rank()} * Strips * strip_elements + team_.first();
   }
-  /// perfect() of what the first threads of the first `count` blocks have, in every thread of all.
   template <class M>
-  constexpr state_of<M> join(const M& m, state_of<M> s, int count) {
-    hand_over(s);
-    if (team_.rank() < warp_threads) {
-      if (team_.rank() < count) s = handed_by<state_of<M>>(team_.rank());
-      s = team_.perfect_of_group(m, s, count);
-    }
-    return team_.broadcast(s);
+  constexpr state_of<M> extreme(const M& m, state_of<M> s) {
+    return join(m, team_.extreme(m, s));
   }
-  /// Before a block leaves, whose memory others may still read.
-  constexpr void finish() { block_.cluster_barrier(); }
+  template <class M, class Held, class Map>
+  constexpr state_of<M> fold(const M& m, const Held& held, const Map& map) {
+    return join(m, team_.fold(m, held, map));
+  }
+  template <class F>
+  constexpr auto told_by_first(const F& f) {
+    slot<std::invoke_result_t<const F&>> x;
+    if (is_first() && thread() == 0) x.value = f();
+    if (is_first()) x = block().template broadcast<warp_threads>(x);
+    return exchanged(x, is_first(), 0).value;
+  }
 
  private:
   template <class T>
-  struct handed {  // an array of its own, apart from a team's of T
+  struct handed {  // an array of its own
     T value;
   };
+  [[nodiscard]] constexpr bool is_first() const { return block().cluster_rank() == 0 && team_.strip() == 0; }
+  /// What block `from` has told all, if `tells` is true of its first warp, whose threads have the same x.
   template <class T>
-  constexpr void hand_over(const T& x) {
+  constexpr T exchanged(const T& x, bool tells, int from) {
+    const int blocks = block().cluster_blocks();
     turn_ = 1 - turn_;
-    if (team_.rank() == 0) block_.template shared<handed<T>, 2>().set(turn_, {x});
-    block_.cluster_barrier();
+    if (!has_begun_) block().cluster_wait();  // the others have
+    has_begun_ = true;
+    if (tells && thread() < blocks) at(thread(), x).set(turn_ * most_cluster_blocks + block().cluster_rank(), {x});
+    block().cluster_arrive(tells);
+    block().cluster_wait();
+    return at(block().cluster_rank(), x).get(turn_ * most_cluster_blocks + from).value;
   }
   template <class T>
-  constexpr T handed_by(int rank) {
-    return block_.template shared_of<handed<T>, 2>(rank).get(turn_).value;
+  constexpr auto at(int rank, const T&) {
+    return block().template shared_of<handed<T>, 2 * most_cluster_blocks>(rank);
+  }
+  /// perfect() of what the blocks have, by a monoid that commutes bit for bit.
+  template <class M>
+  constexpr state_of<M> join(const M& m, const state_of<M>& s) {
+    const int blocks = block().cluster_blocks();
+    const state_of<M> other = exchanged(s, team_.strip() == 0, thread() & (blocks - 1));
+    return team_.template joined<warp_threads>(m, other, blocks);
   }
 
-  team<block_threads, Block>& team_;
-  Block& block_;
+  strip_team<Strips, Block> team_;
   int turn_ = 0;
+  bool has_begun_ = false;
 };
-
-/// body(cluster, row): the rows of a batch over the grid, a cluster each.
-template <cluster_block Block, class Batch, class Body>
-constexpr void each_clustered_row(Block& b, const Batch& rows, const Body& body) {
-  team<block_threads, Block> of(b);
-  cluster<Block> all(of);
-  const int blocks = b.cluster_blocks();
-  for (index row = b.block() / blocks; row < rows.size(); row += b.blocks() / blocks) body(all, row);
-  all.finish();
-}
 
 }  // namespace regroup::cuda

@@ -85,7 +85,7 @@ class device {
     static_assert(sizeof(Kernel) <= 4096, "regroup: a monoid on a device has at most about 4000 bytes of its own");
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(block_threads);
+    config.blockDim = dim3(threads_of<Kernel>);
     if (constexpr std::size_t bytes = large_bytes<Kernel>; bytes > 0) {
       config.dynamicSmemBytes = bytes;
       check(cudaFuncSetAttribute(run_kernel<Kernel>, cudaFuncAttributeMaxDynamicSharedMemorySize, int{bytes}),

@@ -38,9 +38,9 @@ class device_block : public device_cluster {
   __device__ T shuffle_up(const T& x, int d) {
     return by_words(x, [&](unsigned word) { return __shfl_up_sync(group<Width>(), word, static_cast<unsigned>(d), Width); });
   }
-  template <int D, class T>
-  __device__ T exchange(const T& x) {
-    return by_words(x, [](unsigned word) { return __shfl_xor_sync(~0u, word, D); });
+  template <int Width, class T>
+  __device__ T shuffle_xor(const T& x, int d) {
+    return by_words(x, [&](unsigned word) { return __shfl_xor_sync(group<Width>(), word, d, Width); });
   }
   template <int Width, class T>
   __device__ T broadcast(const T& x) {
@@ -246,9 +246,9 @@ class device_block : public device_cluster {
   }
 };
 
-/// Runs a kernel object: `run_kernel<<<blocks, block_threads, 0, stream>>>(kernel)`.
+/// Runs a kernel object: `run_kernel<<<blocks, threads_of<Kernel>, 0, stream>>>(kernel)`.
 template <class Kernel>
-__global__ void __launch_bounds__(block_threads, resident_blocks<Kernel>) run_kernel(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>) run_kernel(const __grid_constant__ Kernel kernel) {
   device_block here;
   kernel(here);
 }

@@ -24,8 +24,15 @@ class device_cluster {
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
     return blocks;
   }
-  __device__ void cluster_barrier() {
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+  /// Only who has written waits for what it wrote, so a row's stores to global memory are not waited for by all.
+  __device__ void cluster_arrive(bool has_written) {
+    if (has_written) asm volatile("fence.acq_rel.cluster;" ::: "memory");
+    __syncwarp();
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+  }
+  __device__ void cluster_wait() {
+    __syncwarp();
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
   }
 
  protected:
@@ -42,7 +49,8 @@ class device_cluster {
  public:
   __device__ int cluster_rank() const { return 0; }
   __device__ int cluster_blocks() const { return 1; }
-  __device__ void cluster_barrier() { __syncthreads(); }
+  __device__ void cluster_arrive(bool) {}
+  __device__ void cluster_wait() { __syncthreads(); }
 
  protected:
   template <class T>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one
 // thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
-// y = map(x, weight of x), unless `out` is null. A row of at most a tile stays in its team's registers: one read and one
+// y = map(x, weight of x), unless `out` is null. A row of at most two tiles stays in its team's registers: one read and one
 // write of memory. y may be exactly x: nobody writes before the row has been folded and the map told.
 // Level: lane to device.
 #pragma once
@@ -12,6 +12,7 @@
 
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/cuda/fold_kernel.hpp"
+#include "regroup/cuda/strips.hpp"
 
 namespace regroup::cuda {
 
@@ -44,8 +45,8 @@ constexpr state_of<M> extreme_of(const M& m, Team& of, const Source& x) {
   return of.broadcast(of.halve(m, lane, static_cast<int>(smaller(n, step))));
 }
 
-/// A row in registers, as two_sweeps folds it. Where the map wants the weights, they take the
-/// elements' place when they are summed, so each exponential is computed once.
+/// A short row in registers, as two_sweeps folds it. Where the map wants the weights, they take the elements' place when
+/// they are summed, so each exponential is computed once.
 template <bool KeepsWeights, std::floating_point Real, class Held, class Source>
 struct held_row {
   Held& held;
@@ -63,6 +64,28 @@ struct held_row {
   {
     held.replace(m.map);
     return held.fold(m.m, std::identity{});
+  }
+};
+/// A row in strips, the same. Its elements are seen already.
+template <bool KeepsWeights, std::floating_point Real, class Team>
+struct row_in_strips {
+  Team& of;
+  held_strip<Team::warps, Real>& held;
+
+  template <class M>
+  constexpr Real operator()(const over<M, scaled<Real>>& m) const {  // peak and maximum
+    Real s = m.m.identity();
+    held.each([&](int k, int c) { s = m.m(s, held.element(k, c)); });
+    return of.extreme(m.m, s);
+  }
+  constexpr Real operator()(const over<plus<Real>, weight<Real>>& m) const {
+    const auto weigh = [&m](Real x) { return math::decay(x - m.map.m); };
+    if constexpr (KeepsWeights) {
+      held.each([&](int k, int c) { held.element(k, c) = weigh(held.element(k, c)); });
+      return of.fold(m.m, held, std::identity{});
+    } else {
+      return of.fold(m.m, held, weigh);
+    }
   }
 };
 /// A row of up to 32 tiles, read once a fold.
@@ -117,19 +140,24 @@ constexpr auto told_by_first(Team& of, const F& f) {
   return of.broadcast(x).value;
 }
 
-/// Blocks a multiprocessor is to hold, each with a tile in registers; a tile of doubles, and its weights, need 170 of a
-/// thread's.
+/// Blocks a multiprocessor is to hold: of so many threads, each with its part of a strip.
+template <std::floating_point Real>
+constexpr int strip_blocks(int threads) {
+  return (sizeof(Real) > 4 ? 384 : 768) / threads;
+}
+/// The same with a tile in registers; a tile of doubles, and its weights, need 170 of a thread's.
 template <std::floating_point Real>
 inline constexpr int row_blocks =
     sizeof(Real) > 4 ? 2 : resident_blocks_for(32 * sizeof(Real), sizeof(typename log_sum_exp<Real>::state));
 
-/// Elements a thread holds of a row at most: four threads have 8 each, a warp reading neighbours of one row together.
-template <int Threads>
-inline constexpr int held_by = Threads == 4 ? 8 : static_cast<int>(tile_elements / lanes);
+/// Elements of the shortest rows, which four threads hold, a warp reading neighbours of eight rows together.
+inline constexpr int short_row_threads = 4;
+inline constexpr int short_row_held = 8;
+inline constexpr index short_row_elements = short_row_threads * short_row_held;
 
-/// Rows of at most `Threads` times as many: a team each, in registers.
-template <int Threads, std::floating_point Real, class In, class Out, class Look>
-struct map_held_rows {
+/// Rows of at most 32 elements.
+template <std::floating_point Real, class In, class Out, class Look>
+struct map_short_rows {
   static constexpr int resident_blocks = row_blocks<Real>;
   In rows;
   Out out;
@@ -138,7 +166,7 @@ struct map_held_rows {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_row<Threads, held_by<Threads>>(b, rows, [&](auto& of, index row) {
+    each_row<short_row_threads, short_row_held>(b, rows, [&](auto& of, index row) {
       const auto x = rows[row];
       using source = std::remove_const_t<decltype(x)>;
       using tile = held_tile<std::remove_reference_t<decltype(of)>, source>;
@@ -149,6 +177,43 @@ struct map_held_rows {
       if (out.first == nullptr) return;
       write_tile(held, out[row], 0, told, [&](int k) { return told(held.held(k), held.held(k)); });
     });
+  }
+};
+
+/// One row, by a strip_team or clustered_strips: one read and one write of memory.
+template <std::floating_point Real, class Team, class In, class Out, class Look>
+constexpr void map_strips(Team& of, const In& rows, const Out& out, scaled<Real> seen, const Look& look, index row) {
+  held_strip<Team::warps, Real> held(of.block(), rows[row], of.first(), seen);
+  using map = decltype(map_of<Look, Real>::map);
+  const auto state = softmax_parts::two_sweeps(seen, row_in_strips<map::reads_weight, Real, Team>{of, held});
+  map told = of.told_by_first([&] { return look(row, state); });
+  if constexpr (requires { told.seen; }) told.seen = {1};  // as they are held
+  if (out.first == nullptr) return;
+  const auto y = out[row];
+  held.write(of.block(), y, of.first(), [&told](Real e) { return told(e, e); });
+  if constexpr (requires { told.finish(y, 0, 0); }) {
+    of.block().template group_barrier<warp_threads>();  // another of the warp may have written that place
+    if (held.holds(told.target - of.first())) told.finish(y, 0, told.target + 1);
+  }
+}
+
+/// Rows of at most so many strips, a warp each, or a block.
+template <int Strips, std::floating_point Real, class In, class Out, class Look>
+struct map_held_rows {
+  static constexpr int threads = warps_for<Strips> * warp_threads;
+  static constexpr int resident_blocks = strip_blocks<Real>(threads);
+  In rows;
+  Out out;
+  scaled<Real> seen;
+  Look look;
+
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    constexpr int teams = threads / (Strips * warp_threads);
+    strip_team<Strips, Block> of(b);
+    for (index row = b.block() * teams + b.thread() / (Strips * warp_threads); row < rows.size(); row += b.blocks() * teams) {
+      map_strips(of, rows, out, seen, look, row);
+    }
   }
 };
 

@@ -13,36 +13,37 @@
 
 namespace regroup::cuda {
 
-/// Who takes a row: `team` threads (4, 32 or 128), or a cluster of so many blocks, which hold it; or with `reach` 0 a block,
-/// tile after tile; or blocks for ranges of `reach` elements, whose nodes `levels` further kernels join.
+/// Who takes a row: so many warps of a block, which hold a strip each, or four threads, if 0; or so many in each of a
+/// cluster's blocks; or a block, tile after tile; or blocks for ranges of `reach` elements, whose nodes `levels` further
+/// kernels join.
 struct row_plan {
-  int team = 0;
-  int cluster = 0;
+  enum class by { four_threads, strips, cluster, block, ranges } taken = by::four_threads;
+  int strips = 0;
+  int cluster = 1;
   index reach = 0;
   int levels = 0;
 
-  [[nodiscard]] constexpr bool is_split() const { return reach > 0; }
+  [[nodiscard]] constexpr bool is_held() const { return taken == by::four_threads || taken == by::strips; }
+  [[nodiscard]] constexpr bool is_split() const { return taken == by::ranges; }
   [[nodiscard]] constexpr fold_plan as_fold() const { return {0, -1, reach, levels}; }
 };
 
-/// Teams as large as hold the row, then clusters, of at most `clusters` blocks, a power of two. Else a block takes what
+/// As many threads as hold the row, then clusters, of at most `clusters` blocks, a power of two. Else a block takes what
 /// two_sweeps sweeps; longer rows are split so that one kernel joins their nodes, up to 2^24 elements.
 template <std::floating_point Real>
 constexpr row_plan plan_rows(index length, int clusters = 1) {
-  row_plan plan;
-  if (length <= 4 * held_by<4>) {
-    plan.team = 4;
-  } else if (length <= warp_threads * held_by<warp_threads>) {
-    plan.team = warp_threads;
-  } else if (length <= tile_elements) {
-    plan.team = block_threads;
-  } else if (const index blocks = nodes_of(length, tiles_held<Real> * tile_elements); blocks <= clusters) {
-    plan.cluster = static_cast<int>(std::bit_ceil(static_cast<unsigned>(blocks)));
-  } else if (length > longest_two_sweep_row) {
-    plan.reach = tile_elements;
-    while (plan.reach < most_tiles * tile_elements && nodes_of(length, plan.reach) > lanes) plan.reach *= 2;
-    for (index reach = plan.reach; nodes_of(length, reach) > 1; reach *= lanes) ++plan.levels;
+  constexpr index held_by_block = most_strips * strip_elements;
+  const auto rounded = [](index n) { return static_cast<int>(std::bit_ceil(static_cast<unsigned>(n))); };
+  if (length <= short_row_elements) return {};
+  if (length <= held_by_block) return {row_plan::by::strips, rounded(nodes_of(length, strip_elements))};
+  if (length <= longest_two_sweep_row) {
+    const index blocks = nodes_of(length, held_by_block);
+    if (blocks <= clusters) return {row_plan::by::cluster, most_strips, rounded(blocks)};
+    return {row_plan::by::block};
   }
+  row_plan plan{row_plan::by::ranges, 0, 1, tile_elements};
+  while (plan.reach < most_tiles * tile_elements && nodes_of(length, plan.reach) > lanes) plan.reach *= 2;
+  for (index reach = plan.reach; nodes_of(length, reach) > 1; reach *= lanes) ++plan.levels;
   return plan;
 }
 
@@ -72,17 +73,25 @@ void launch_rows(const Launch& launch, int clusters, const In& rows, const Out& 
   const auto on = [&launch](const auto& kernel, index blocks, int cluster = 1) {
     if (blocks > 0) launch(kernel, smaller(blocks, most_blocks), cluster);
   };
-  const auto held = [&]<int Threads>(std::integral_constant<int, Threads>) {
-    constexpr index teams = block_threads / Threads;
-    on(map_held_rows<Threads, Real, In, Out, Look>{rows, out, seen, look}, (rows.size() + teams - 1) / teams);
+  const auto held = [&]<int Strips>(std::integral_constant<int, Strips>) {
+    constexpr index teams = Strips == 1 ? block_threads / warp_threads : 1;
+    on(map_held_rows<Strips, Real, In, Out, Look>{rows, out, seen, look}, (rows.size() + teams - 1) / teams);
   };
-  if (plan.team == 4) return held(std::integral_constant<int, 4>{});
-  if (plan.team == warp_threads) return held(std::integral_constant<int, warp_threads>{});
-  if (plan.team == block_threads) return held(std::integral_constant<int, block_threads>{});
-  if (plan.cluster > 0) {
-    return on(map_clustered_rows<Real, In, Out, Look>{rows, out, seen, look}, rows.size() * plan.cluster, plan.cluster);
+  switch (plan.taken) {
+    case row_plan::by::four_threads: {
+      constexpr index teams = block_threads / short_row_threads;
+      return on(map_short_rows<Real, In, Out, Look>{rows, out, seen, look}, (rows.size() + teams - 1) / teams);
+    }
+    case row_plan::by::strips:
+      if (plan.strips == 1) return held(std::integral_constant<int, 1>{});
+      if (plan.strips == 2) return held(std::integral_constant<int, 2>{});
+      if (plan.strips == 4) return held(std::integral_constant<int, 4>{});
+      return held(std::integral_constant<int, most_strips>{});
+    case row_plan::by::cluster:
+      return on(map_clustered_rows<Real, In, Out, Look>{rows, out, seen, look}, rows.size() * plan.cluster, plan.cluster);
+    case row_plan::by::block: return on(map_rows_of_tiles<Real, In, Out, Look>{rows, out, seen, look}, rows.size());
+    case row_plan::by::ranges: break;
   }
-  if (!plan.is_split()) return on(map_rows_of_tiles<Real, In, Out, Look>{rows, out, seen, look}, rows.size());
 
   auto seen_rows = row_batch{rows.first, rows.count, rows.length, rows.row_stride, rows.stride, seen};
   auto* const states = static_cast<typename log_sum_exp<Real>::state*>(workspace);

@@ -39,7 +39,7 @@ struct row_work {
   void run(const On& on, const workspace& w) const {
     w.require(bytes());
     const auto launch = [&on](const auto& kernel, index blocks, int cluster) { on.launch(kernel, blocks, cluster); };
-    const bool is_held = rows.length <= tile_elements;
+    const bool is_held = plan_rows<Real>(rows.length).is_held();
     const int clusters = is_held ? 1 : on.template most_cluster_blocks<map_clustered_rows<Real, In, Out, Look>>();
     launch_rows(launch, clusters, rows, out, seen, look, w.data);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax and logsumexp on a GPU, with the bits of the CPU's (algorithms/softmax.hpp). A row up to 8192
-// elements is held by 4, 32 or 128 threads, up to 65,536 by a cluster of 2, 4 or 8 blocks (of doubles half of either):
+// elements is held by 4 threads or by 1, 2, 4 or 8 warps, up to 65,536 by a cluster of 2, 4 or 8 blocks:
 // one read and one write of memory. Where the code is for devices older than sm_90, which have no clusters, a block takes a
 // row of up to 65,536 in tiles: three reads, of which a cache may serve two. A longer one is folded by many blocks, and
 // read once more. Which it is depends on the row's length and the device alone. Needs nvcc with -std=c++20

@@ -62,7 +62,12 @@ template <std::floating_point Real>
 struct peak {
   static constexpr bool is_commutative = true;
   constexpr Real identity() const { return detail::least<Real>; }
-  constexpr Real operator()(Real a, Real b) const { return a < b ? b : a; }
+  constexpr Real operator()(Real a, Real b) const {
+#ifdef __CUDA_ARCH__
+    if (!std::is_constant_evaluated()) return fmax(a, b);
+#endif
+    return a < b ? b : a;
+  }
   constexpr Real lower(Real m) const { return m + Real{0}; }
 };
 }  // namespace detail
