@@ -198,11 +198,11 @@ TEST(cross_entropy_faults, every_operation_of_a_row) {
   using emulated::each_is_caught;
   using emulated::fault;
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(64, 7)), 7);
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(8, 40)), 13);
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(3, 1100)), 10);
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, crosses(3, 1100)), 5);
-  EXPECT_EQ(each_is_caught(fault::shift_get, crosses(3, 1100)), 9);
-  EXPECT_EQ(each_is_caught(fault::shift_set, crosses(3, 1100)), 3);
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(8, 1024)), 14);
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(3, 2048)), 14);
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, crosses(3, 2048)), 4);
+  EXPECT_EQ(each_is_caught(fault::shift_get, crosses(3, 2048)), 3);
+  EXPECT_EQ(each_is_caught(fault::shift_set, crosses(3, 2048)), 2);
 }
 
 TEST(row_verbs, refuse_with_sentences) {
