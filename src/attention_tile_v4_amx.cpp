@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's kernels of bfloat16 for AMX: S^T = K Q^T and O^T += V^T P^T in products of 16 x 32 by 32 x 16, for 16 or 32
+// queries and 32 keys at a time. K's rows, and V's columns, are packed into such matrices once for all blocks of queries
+// that follow each other (a matrix is 1 KiB, in the order in which it is read). A product, to the bit (tdpbf16ps,
+// properties/attention/matrices.cpp): two chains of fma from 0, over the even and over the odd terms; their sum; that and
+// what was there. Denormals are 0. Level: block.
+#if defined(__x86_64__)
+#include <algorithm>
+
+#include "attention_packs.hpp"
+#include "attention_tile.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+using Pack = pack<float, 64>;
+using T = bfloat16;
+
+constexpr index side = 16;           // rows of a matrix, and words of 32 bits in each
+constexpr index matrix = side * 32;  // its numbers
+constexpr index keys_at_once = 32;
+
+index steps_of(index n) { return (n + 31) / 32; }
+
+/// Compilers leave out or move what is written in memory before the instructions that load matrices; not before this.
+void written() { asm volatile("" ::: "memory"); }
+
+/// Matrices 0 to 3 sum, 4 and 5 are of keys or values, 6 and 7 of queries or weights.
+void enter() {
+  struct {
+    std::uint8_t palette = 1, start = 0, none[14] = {};
+    std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } const layout;
+  static_assert(sizeof layout == 64);
+  asm volatile("" ::"r"(&layout) : "memory");
+  _tile_loadconfig(&layout);
+}
+void leave() { _tile_release(); }
+
+__m512i zero() { return __m512i(Pack::integers{}); }
+/// The first `count` numbers of 32, then zeros; reads no more.
+__m512i load_row(const T* from, index count) {
+  if (count >= 32) return _mm512_maskz_loadu_epi16(~0u, from);
+  return _mm512_maskz_loadu_epi16((1u << count) - 1, from);
+}
+
+template <class E>
+[[gnu::always_inline]] inline void fetch(const E* row, index width) {
+  const auto* const first = reinterpret_cast<const char*>(row);
+  for (index at = 0; at < width * index{sizeof(E)}; at += 64) __builtin_prefetch(first + at, 0, 3);
+}
+
+/// Matrices of 16 keys and 32 columns: (pairs of 16 keys, columns / 32, 2). The values are fetched meanwhile.
+void pack_keys(const tile<T>& t) {
+  const index steps = steps_of(t.d);
+  for (index j = 0; j < tile_keys; ++j) {
+    fetch(t.v[j], t.dv);
+    T* const to = t.k_tiles + (j / 32 * steps * 2 + j / 16 % 2) * matrix + j % 16 * 32;
+    for (index s = 0; s < steps; ++s) {
+      _mm512_store_si512(to + s * 2 * matrix, load_row(t.k[j] + s * 32, t.d - s * 32));
+    }
+  }
+}
+
+/// Matrices of 16 columns and 32 keys: (pairs of 16 columns, 2 of keys, 2). The next keys are fetched meanwhile.
+void pack_values(const tile<T>& t) {
+  for (index step = 0; step < tile_keys / 32; ++step) {
+    for (index i = step * 32; i < step * 32 + 32; ++i) fetch(t.next_k[i], t.d);
+    for (index c = 0; c < t.dv; c += 32) {
+      auto* const to = reinterpret_cast<float*>(t.v_tiles + (c / 32 * 2 + step) * 2 * matrix);
+      for (int half = 0; half < 2; ++half) {  // pairs of keys: the columns 0 to 3 of every 8, then 4 to 7
+        packs<Pack, side> x;
+        unrolled<side>([&](int i) {
+          const index j = step * 32 + 2 * i;
+          const __m512i even = j < t.n ? load_row(t.v[j] + c, t.dv - c) : zero();
+          const __m512i odd = j + 1 < t.n ? load_row(t.v[j + 1] + c, t.dv - c) : zero();
+          x[i].x = reinterpret_cast<Pack::vector>(half == 0 ? _mm512_maskz_unpacklo_epi16(~0u, even, odd)
+                                                            : _mm512_maskz_unpackhi_epi16(~0u, even, odd));
+        });
+        transpose(x);
+        unrolled<side>([&](int i) { x[i].store(to + (i / 4 * 8 + i % 4 + half * 4) * side); });
+      }
+    }
+  }
+}
+
+/// The keys that some query of the block may see, out to whole steps of 32.
+struct span_of_keys {
+  index first, last;
+  explicit span_of_keys(const tile<T>& t) {
+    first = t.group_first[0];
+    last = t.group_last[0];
+    if (t.queries > group_lanes && t.group_first[1] < t.group_last[1]) {
+      first = first < last ? std::min<index>(first, t.group_first[1]) : t.group_first[1];
+      last = std::max<index>(last, t.group_last[1]);
+    }
+    first = first / keys_at_once * keys_at_once;
+    last = (last + keys_at_once - 1) / keys_at_once * keys_at_once;
+  }
+  [[nodiscard]] bool empty() const { return first >= last; }
+};
+
+/// Sums of 2 x Groups matrices: rows 32 and columns 16 Groups of `to`, whose rows are `width` floats. What a block has
+/// summed is stored when the next one needs its registers: storing at once waits for the last product. K and V pass by the
+/// first cache, which s, o and q fill (1.6x at d = 128).
+template <int Groups>
+struct sums {
+  index step;  // bytes from row to row
+  float* before = nullptr;
+
+  template <int I>
+  [[gnu::always_inline]] void store() const {
+    float* const to = before + (I / 2 * side * step) / index{sizeof(float)} + I % 2 * side;
+    if constexpr (I == 0) _tile_stored(0, to, step);
+    if constexpr (I == 1) _tile_stored(1, to, step);
+    if constexpr (I == 2) _tile_stored(2, to, step);
+    if constexpr (I == 3) _tile_stored(3, to, step);
+  }
+  template <int I, bool Loads>
+  [[gnu::always_inline]] void renew(const float* next) const {
+    if (before != nullptr) store<I>();
+    const float* const from = next + (I / 2 * side * step) / index{sizeof(float)} + I % 2 * side;
+    if constexpr (I == 0 && Loads) _tile_loadd(0, from, step);
+    if constexpr (I == 1 && Loads) _tile_loadd(1, from, step);
+    if constexpr (I == 2 && Loads) _tile_loadd(2, from, step);
+    if constexpr (I == 3 && Loads) _tile_loadd(3, from, step);
+    if constexpr (I == 0 && !Loads) _tile_zero(0);
+    if constexpr (I == 1 && !Loads) _tile_zero(1);
+    if constexpr (I == 2 && !Loads) _tile_zero(2);
+    if constexpr (I == 3 && !Loads) _tile_zero(3);
+  }
+  /// `next` = a b from 0, or + a b; a: pairs of matrices, one pair a step; b: words with b_step bytes from row to row.
+  template <bool Loads>
+  [[gnu::always_inline]] void block(float* next, const T* a, const float* b, index b_step, index steps) {
+    _tile_stream_loadd(4, a, 64);
+    _tile_loadd(6, b, b_step);
+    renew<0, Loads>(next);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (Groups == 2) {
+      _tile_loadd(7, b + side, b_step);
+      renew<1, Loads>(next);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    _tile_stream_loadd(5, a + matrix, 64);
+    renew<2, Loads>(next);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (Groups == 2) {
+      renew<3, Loads>(next);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    for (index s = 1; s < steps; ++s) {
+      a += 2 * matrix;
+      b += side * b_step / index{sizeof(float)};
+      _tile_stream_loadd(4, a, 64);
+      _tile_loadd(6, b, b_step);
+      _tile_dpbf16ps(0, 4, 6);
+      if constexpr (Groups == 2) {
+        _tile_loadd(7, b + side, b_step);
+        _tile_dpbf16ps(1, 4, 7);
+      }
+      _tile_stream_loadd(5, a + matrix, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (Groups == 2) _tile_dpbf16ps(3, 5, 7);
+    }
+    before = next;
+  }
+  void finish() {
+    if (before == nullptr) return;
+    store<0>();
+    if constexpr (Groups == 2) store<1>();
+    store<2>();
+    if constexpr (Groups == 2) store<3>();
+    before = nullptr;
+    written();
+  }
+};
+
+template <int Groups>
+void add_scores(const tile<T>& t, sums<Groups>& all) {
+  const span_of_keys keys(t);
+  constexpr index lanes = Groups * side, step = lanes * index{sizeof(float)};
+  const index steps = steps_of(t.d);
+  for (index j = keys.first; j < keys.last && steps > 0; j += keys_at_once) {
+    all.template block<false>(t.s + j * lanes, t.k_tiles + j / 32 * steps * 2 * matrix, t.q, step, steps);
+  }
+}
+
+template <int Groups>
+void add_values(const tile<T>& t, sums<Groups>& all) {
+  const span_of_keys keys(t);
+  constexpr index lanes = Groups * side, step = lanes * index{sizeof(float)};
+  const index first = keys.first / keys_at_once, steps = keys.last / keys_at_once - first;
+  for (index c = 0; c < t.dv; c += 32) {
+    all.template block<true>(t.o + c * lanes, t.v_tiles + (c / 32 * 2 + first) * 2 * matrix, t.pairs + keys.first / 2 * lanes,
+                             step, steps);
+  }
+}
+
+Pack scaled(const tile<T>& t, const float* at) { return Pack::product(Pack::load(at), Pack::all(t.scale)); }
+
+/// 16 lanes of O's rows times factor.
+void correct(float* o, index lanes, index dv, const Pack& factor) {
+  for (index c = 0; c < dv; ++c) Pack::product(Pack::load(o + c * lanes), factor).store(o + c * lanes);
+}
+
+template <int Groups>
+void correct(const tile<T>& t) {
+  for (index group = 0; group < Groups; ++group) {
+    const index lane = group * side;
+    if (t.grows[group]) correct(t.o + lane, Groups * side, t.dv, Pack::load(t.factor + lane));
+  }
+}
+
+template <int Groups>
+float* multiply_in(const tile<T>* next, const tile<T>* previous, float* unsaved) {
+  sums<Groups> all{Groups * side * index{sizeof(float)}, unsaved};
+  if (previous != nullptr && (previous->grows[0] || (Groups == 2 && previous->grows[1]))) {
+    all.finish();
+    correct<Groups>(*previous);
+  }
+  written();
+  if (next != nullptr) add_scores<Groups>(*next, all);
+  const float* const of_scores = all.before;
+  if (previous != nullptr) add_values<Groups>(*previous, all);
+  if (next == nullptr || all.before == of_scores) all.finish();
+  return all.before;
+}
+
+float* multiply(const tile<T>* next, const tile<T>* previous, float* unsaved) {
+  const index lanes = (next != nullptr ? next : previous)->queries;
+  if (next != nullptr && next->d == 0) std::fill(next->s, next->s + tile_keys * lanes, 0.0f);
+  unsaved = lanes == side ? multiply_in<1>(next, previous, unsaved) : multiply_in<2>(next, previous, unsaved);
+  for (index j = 0; next != nullptr && next->scales_first && j < next->n * lanes; j += side) {
+    scaled(*next, next->s + j).store(next->s + j);
+  }
+  return unsaved;
+}
+
+void save(index lanes, float* unsaved) {
+  const index step = lanes * index{sizeof(float)};
+  lanes == side ? sums<1>{step, unsaved}.finish() : sums<2>{step, unsaved}.finish();
+}
+
+/// Whether x scale is exact, but for what is beyond a float.
+bool is_exact(float scale) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &scale, sizeof bits);
+  return scale > 0 && (bits & 0x7fffff) == 0;
+}
+
+/// 2^-8 more than exp(x), x <= 4, where it has its first bit: cut off to bfloat16 that is rounded. Wrong by 2^-13.7.
+template <int N>
+[[gnu::always_inline]] inline void exp_to_cut(packs<Pack, N>& x) {
+  packs<Pack, N> r, p;
+  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(0x1.715476p+0f)); });
+  unrolled<N>([&](int i) { r[i].x = Pack::vector(_mm512_maskz_reduce_ps(0xffff, __m512(x[i].x), 0x09)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(r[i], Pack::all(0x1.3f96a4p-4f), Pack::all(0x1.cefc4cp-3f)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.64444cp-1f)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.fff632p-1f + 0x1p-8f)); });
+  unrolled<N>([&](int i) { x[i].x = Pack::vector(_mm512_maskz_scalef_ps(0xffff, __m512(p[i].x), __m512(x[i].x))); });
+}
+
+/// Two weights cut off to bfloat16, side by side.
+Pack cut(const Pack& even, const Pack& odd) {
+  const auto low = reinterpret_cast<Pack::bits>(even.x) >> 16, high = reinterpret_cast<Pack::bits>(odd.x);
+  return {reinterpret_cast<Pack::vector>(
+      _mm512_ternarylogic_epi32(__m512i(low), __m512i(high), __m512i(0xffff0000u - Pack::bits{}), 0xf8))};
+}
+
+enum class score { plain, to_be_scaled, of_infinite_frame };
+
+/// Weights of 16 queries, in pairs of keys, and their sum.
+template <score Score>
+[[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame, Pack l) {
+  const Pack minus = {-frame.x}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
+  const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
+  for (index j = 0; j < keys; j += 4) {
+    const float* const row = s + j * t.queries;
+    packs<Pack, 4> w;
+    unrolled<4>([&](int i) {
+      w[i] = Pack::load(row + i * t.queries);
+      if constexpr (Score == score::to_be_scaled) {
+        w[i] = Pack::fma(w[i], scale, minus);
+      } else {
+        w[i].x = w[i].x - frame.x;
+      }
+    });
+    exp_to_cut<4>(w);
+    if constexpr (Score == score::of_infinite_frame) {
+      unrolled<4>([&](int i) {
+        const Pack x = Pack::load(row + i * t.queries);
+        w[i].x = (x.x == infinity.x) & (frame.x == infinity.x) ? Pack::all(1).x : w[i].x;
+      });
+    }
+    unrolled<2>([&](int i) {
+      const Pack pair = cut(w[2 * i], w[2 * i + 1]);
+      pair.store(pairs + (j / 2 + i) * t.queries);
+      l.x = reinterpret_cast<Pack::vector>(
+          _mm512_dpbf16_ps(__m512(l.x), reinterpret_cast<__m512bh>(pair.x), reinterpret_cast<__m512bh>(ones.x)));
+    });
+  }
+  return l;
+}
+
+/// Scores of keys that are not seen become -inf.
+void hide(const tile<T>& t, index lane, const span_of_keys& keys) {
+  Pack::integers first, last;
+  std::memcpy(&first, t.first + lane, sizeof first);
+  std::memcpy(&last, t.last + lane, sizeof last);
+  for (index j = keys.first; j < keys.last; ++j) {
+    float* const s = t.s + j * t.queries + lane;
+    const auto key = static_cast<std::int32_t>(j) - Pack::integers{};
+    Pack{(key >= first) & (key < last) ? Pack::load(s).x : Pack::all(-math::detail::infinity<float>).x}.store(s);
+  }
+}
+
+/// m is the maximum; weights are relative to a frame that follows it when it is more than this behind.
+constexpr float most_behind = 4;
+
+void weights(const tile<T>& t) {
+  const span_of_keys keys(t);
+  const Pack hidden = Pack::all(-math::detail::infinity<float>);
+  const bool exact = !t.scales_first && is_exact(t.scale);
+  for (index lane = 0; lane < t.queries; lane += side) {
+    const index group = lane / side;
+    t.grows[group] = false;
+    if (keys.empty()) continue;
+    if (!t.scales_first && !exact) {
+      for (index j = keys.first; j < keys.last; ++j) {
+        float* const at = t.s + j * t.queries + lane;
+        scaled(t, at).store(at);
+      }
+    }
+    if (!t.is_whole) hide(t, lane, keys);
+    for (index j = t.is_whole ? t.n : keys.last; j < keys.last; ++j) hidden.store(t.s + j * t.queries + lane);
+    float* const s = t.s + keys.first * t.queries + lane;
+    packs<Pack, 4> tops = {hidden, hidden, hidden, hidden};
+    for (index j = 0; j < keys.last - keys.first; j += 4) {
+      unrolled<4>([&](int i) { tops[i] = Pack::larger(Pack::load(s + (j + i) * t.queries), tops[i]); });
+    }
+    Pack top = Pack::larger(Pack::larger(tops[0], tops[1]), Pack::larger(tops[2], tops[3]));
+    if (exact) top = Pack::product(top, Pack::all(t.scale));
+    Pack::larger(top, Pack::load(t.m + lane)).store(t.m + lane);
+    Pack frame = Pack::load(t.frame + lane);
+    Pack l = Pack::load(t.l + lane);
+    const auto grows = top.x > frame.x + most_behind;
+    if (Pack::any(grows)) {
+      t.grows[group] = true;
+      const Pack factor = {grows ? decay(Pack{frame.x - top.x}).x : Pack::all(1).x};
+      frame.x = grows ? top.x : frame.x;
+      factor.store(t.factor + lane);
+      frame.store(t.frame + lane);
+      l = Pack::product(l, factor);
+    }
+    float* const pairs = t.pairs + keys.first / 2 * t.queries + lane;
+    const Pack seen = {frame.x == hidden.x ? Pack::vector{} : frame.x};
+    if (Pack::any(frame.x == -hidden.x)) {
+      for (index j = 0; exact && j < keys.last - keys.first; ++j) scaled(t, s + j * t.queries).store(s + j * t.queries);
+      l = weigh<score::of_infinite_frame>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else if (exact) {
+      l = weigh<score::to_be_scaled>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else {
+      l = weigh<score::plain>(t, s, pairs, keys.last - keys.first, seen, l);
+    }
+    l.store(t.l + lane);
+  }
+}
+
+void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o) {
+  for (index lane = 0; lane < lanes; lane += side) {
+    const Pack from = Pack::load(frame + lane), to = Pack::load(m + lane);
+    const auto is_behind = to.x > from.x;
+    if (!Pack::any(is_behind)) continue;
+    const Pack factor = {is_behind ? decay(Pack{from.x - to.x}).x : Pack::all(1).x};
+    Pack::product(Pack::load(l + lane), factor).store(l + lane);
+    correct(o + lane, lanes, dv, factor);
+  }
+}
+
+}  // namespace
+
+constinit const matrix_kernels x86_64_v4_amx = {enter, leave, pack_keys, pack_values, multiply, save, weights, settle};
+
+}  // namespace regroup::tiles
+#endif
