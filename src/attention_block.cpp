@@ -24,6 +24,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   count_ = std::min(p.block_rows(), p.rows() - first);
   has_key_lanes_ = !p.takes_matrices && count_ <= tiles::most_queries;
   lanes_ = has_key_lanes_ ? count_ : whole(count_, tiles::group_lanes);
+  by_rows_ = p.takes_matrices && p.rows() <= tiles::group_lanes;
   end_ = range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};
   common_ = {0, std::numeric_limits<index>::max()};
@@ -45,6 +46,7 @@ block<T>::block(const block& whole, index lane)
     : p_(whole.p_),
       is_careful_(true),
       has_key_lanes_(!whole.p_.takes_matrices),
+      by_rows_(whole.p_.takes_matrices),
       batch_(whole.batch_),
       key_head_(whole.key_head_),
       count_(1),
@@ -89,7 +91,10 @@ void block<T>::prepare() {
       if (are_pairs) {
         std::fill(row + p_.d / 2, row + d, Real{});
         auto* const pairs = reinterpret_cast<std::byte*>(row);
-        for (index c = 0; c < p_.d; ++c) std::memcpy(pairs + c * index{sizeof(T)}, from + c * stride, sizeof(T));
+        if (stride == 1) std::memcpy(pairs, from, static_cast<std::size_t>(p_.d) * sizeof(T));
+        for (index c = 0; stride != 1 && c < p_.d; ++c) {
+          std::memcpy(pairs + c * index{sizeof(T)}, from + c * stride, sizeof(T));
+        }
       } else if (stride == 1) {
         for (index c = 0; c < d; ++c) row[c] = widen(from[c]) * scale;
       } else {

@@ -128,6 +128,7 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
                          .k = at.k,
                          .v = at.v,
                          .next_k = next.k,
+                         .next_v = nullptr,
                          .q = q_.data(),
                          .scale = p_.scale,
                          .pairs = pairs_.data(),
@@ -137,6 +138,7 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
                          .o = o,
                          .m = m_.data(),
                          .l = l_.data(),
+                         .by_rows = false,
                          .frame = nullptr,
                          .factor = factor_.data(),
                          .grows = grows,
@@ -204,7 +206,7 @@ template <class T>
 auto block<T>::fold_leaf(index t) -> fragment<Real> {
   fragment<Real> f(count_, p_.dv);
   Real* const o = has_key_lanes_ ? f.o.data() : w_->o.data();
-  std::fill(o, o + lanes_ * p_.dv, Real{});
+  std::fill(o, o + lanes_ * (by_rows_ ? tiles::whole(p_.dv, 32) : p_.dv), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
   const index first = std::max(t * attention_leaf_keys, all_.first);
@@ -214,7 +216,10 @@ auto block<T>::fold_leaf(index t) -> fragment<Real> {
   } else {
     for (index j = first; j < end; j = tile_end(j)) fold_tile(j, tile_end(j), o);
   }
-  if (!has_key_lanes_) {
+  if (by_rows_) {
+    const index width = tiles::whole(p_.dv, 32);
+    for (index q = 0; q < count_; ++q) std::copy(o + q * width, o + q * width + p_.dv, f.o.data() + q * p_.dv);
+  } else if (!has_key_lanes_) {
     const tiles::query_lanes<Real>& kernel = tiles::current(false);
     kernel.transpose({o, lanes_, f.o.data(), p_.dv, p_.dv, count_});
   }

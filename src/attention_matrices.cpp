@@ -55,6 +55,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
           at = &copies;
         }
       }
+      const bool fetches = !is_packed && last < end;
       tiles::tile<T>& t = both[parity];
       t = {.n = last - first,
            .d = p_.d,
@@ -62,7 +63,8 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
            .queries = lanes_,
            .k = at->k,
            .v = at->v,
-           .next_k = last < end && !is_copied_ ? next_.k : at->k,
+           .next_k = fetches ? next_.k : nullptr,
+           .next_v = fetches ? next_.v : nullptr,
            .q = q_.data(),
            .scale = p_.scale,
            .pairs = pairs_.data(),
@@ -72,6 +74,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
            .o = w_->o.data(),
            .m = m_.data(),
            .l = l_.data(),
+           .by_rows = by_rows_,
            .frame = frame_.data(),
            .factor = factor_.data(),
            .grows = grows,
@@ -98,7 +101,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
       previous = &t;
     }
     if (previous != nullptr) kernels.multiply(nullptr, previous, unsaved);
-    kernels.settle(lanes_, p_.dv, m_.data(), frame_.data(), l_.data(), w_->o.data());
+    kernels.settle(lanes_, p_.dv, m_.data(), frame_.data(), l_.data(), w_->o.data(), by_rows_);
   }
 }
 

@@ -32,7 +32,8 @@ struct tile {
   index queries;           // or lanes, a multiple of 16
   const T* const* k;       // n rows of d, the last again up to 64
   const T* const* v;       // n rows of dv, the last again up to 64
-  const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again
+  const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again; by matrices, or nothing
+  const T* const* next_v;  // by matrices only
   const Real* q;           // times scale; or pairs, (d / 2, lanes) or (queries, d / 2)
   Real scale;              // of the scores of pairs
   Real* pairs;             // room for (32, dv) of them; by matrices, the weights, (32, lanes)
@@ -42,6 +43,7 @@ struct tile {
   Real* o;
   Real* m;
   Real* l;
+  bool by_rows;  // by matrices: queries are o's and the weights' rows; at most 16
   Real* frame;   // by matrices: what weights are relative to, m or a little less
   Real* factor;  // what corrects o, one a query
   bool* grows;   // whether some factor is not 1, one a group of lanes; query lanes only
@@ -95,8 +97,8 @@ struct matrix_kernels {
   float* (*multiply)(const tile<bfloat16>* next, const tile<bfloat16>* previous, float* unsaved);
   void (*save)(index lanes, float* unsaved);
   void (*weights)(const tile<bfloat16>&);
-  /// l and o, (dv, lanes), relative to m instead of frame, at the end of a leaf.
-  void (*settle)(index lanes, index dv, const float* m, const float* frame, float* l, float* o);
+  /// l and o, (dv, lanes) or (lanes, dv up to a multiple of 32), relative to m instead of frame, at the end of a leaf.
+  void (*settle)(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows);
 };
 
 /// Everything, for one instruction set. bfloat16 has query lanes where its products are taken in pairs; else its rows,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's kernels of bfloat16 for AMX: S^T = K Q^T and O^T += V^T P^T in products of 16 x 32 by 32 x 16, for 16 or 32
-// queries and 32 keys at a time. K's rows, and V's columns, are packed into such matrices once for all blocks of queries
+// queries and 32 keys at a time; up to 16 queries alone (decoding) take O += P V, the same sums, which turns P and not V.
+// K's rows, and V's columns, are packed into such matrices once for all blocks of queries
 // that follow each other (a matrix is 1 KiB, in the order in which it is read). A product, to the bit (tdpbf16ps,
 // properties/attention/matrices.cpp): two chains of fma from 0, over the even and over the odd terms; their sum; that and
 // what was there. Denormals are 0. Level: block.
@@ -45,17 +46,21 @@ __m512i load_row(const T* from, index count) {
   return _mm512_maskz_loadu_epi16((1u << count) - 1, from);
 }
 
-template <class E>
-[[gnu::always_inline]] inline void fetch(const E* row, index width) {
-  const auto* const first = reinterpret_cast<const char*>(row);
-  for (index at = 0; at < width * index{sizeof(E)}; at += 64) __builtin_prefetch(first + at, 0, 3);
+/// Rows `i` of the next tile, where one is to be packed: packing takes a quarter of them each, weights the rest, so that
+/// memory is never idle.
+[[gnu::always_inline]] inline void fetch(const tile<T>& t, index i) {
+  if (t.next_k == nullptr) return;
+  const auto* const k = reinterpret_cast<const char*>(t.next_k[i]);
+  const auto* const v = reinterpret_cast<const char*>(t.next_v[i]);
+  for (index at = 0; at < t.d * index{sizeof(T)}; at += 64) __builtin_prefetch(k + at, 0, 3);
+  for (index at = 0; at < t.dv * index{sizeof(T)}; at += 64) __builtin_prefetch(v + at, 0, 3);
 }
 
-/// Matrices of 16 keys and 32 columns: (pairs of 16 keys, columns / 32, 2). The values are fetched meanwhile.
+/// Matrices of 16 keys and 32 columns: (pairs of 16 keys, columns / 32, 2).
 void pack_keys(const tile<T>& t) {
   const index steps = steps_of(t.d);
   for (index j = 0; j < tile_keys; ++j) {
-    fetch(t.v[j], t.dv);
+    if (j % 4 == 0) fetch(t, j / 4);
     T* const to = t.k_tiles + (j / 32 * steps * 2 + j / 16 % 2) * matrix + j % 16 * 32;
     for (index s = 0; s < steps; ++s) {
       _mm512_store_si512(to + s * 2 * matrix, load_row(t.k[j] + s * 32, t.d - s * 32));
@@ -63,10 +68,31 @@ void pack_keys(const tile<T>& t) {
   }
 }
 
-/// Matrices of 16 columns and 32 keys: (pairs of 16 columns, 2 of keys, 2). The next keys are fetched meanwhile.
+/// 16 columns of the keys j and j + 1 in pairs.
+Pack pairs_of_values(const tile<T>& t, index j, index column) {
+  const auto mask = static_cast<__mmask16>((1u << std::clamp<index>(t.dv - column, 0, side)) - 1);
+  const auto load = [&](index key) -> Pack::bits {
+    if (key >= t.n) return Pack::bits{};
+    return Pack::bits(_mm512_maskz_cvtepu16_epi32(0xffff, _mm256_maskz_loadu_epi16(mask, t.v[key] + column)));
+  };
+  return {reinterpret_cast<Pack::vector>(load(j) | load(j + 1) << 16)};
+}
+
+/// Matrices of 32 keys in pairs and 16 columns: (2 of keys, columns / 16).
+void pack_rows_of_values(const tile<T>& t) {
+  const index width = steps_of(t.dv) * 2;
+  for (index j = 0; j < tile_keys; j += 2) {
+    if (j % 4 == 0) fetch(t, 16 + j / 4);
+    auto* const to = reinterpret_cast<float*>(t.v_tiles + j / 32 * width * matrix) + j % 32 / 2 * side;
+    for (index c = 0; c < width; ++c) pairs_of_values(t, j, c * side).store(to + c * side * side);
+  }
+}
+
+/// Matrices of 16 columns and 32 keys: (pairs of 16 columns, 2 of keys, 2).
 void pack_values(const tile<T>& t) {
+  if (t.by_rows) return pack_rows_of_values(t);
   for (index step = 0; step < tile_keys / 32; ++step) {
-    for (index i = step * 32; i < step * 32 + 32; ++i) fetch(t.next_k[i], t.d);
+    for (index i = 0; i < 8; ++i) fetch(t, 16 + step * 8 + i);
     for (index c = 0; c < t.dv; c += 32) {
       auto* const to = reinterpret_cast<float*>(t.v_tiles + (c / 32 * 2 + step) * 2 * matrix);
       for (int half = 0; half < 2; ++half) {  // pairs of keys: the columns 0 to 3 of every 8, then 4 to 7
@@ -223,11 +249,67 @@ float* multiply_in(const tile<T>* next, const tile<T>* previous, float* unsaved)
   if (next != nullptr) add_scores<Groups>(*next, all);
   const float* const of_scores = all.before;
   if (previous != nullptr) add_values<Groups>(*previous, all);
-  if (next == nullptr || all.before == of_scores) all.finish();
+  if (next == nullptr || all.before == of_scores) all.finish();  // none of O is due
   return all.before;
 }
 
+/// 16 rows of O times their factors.
+void correct_rows(float* o, index dv, const float* factor) {
+  const index width = whole(dv, 32);
+  for (index row = 0; row < side; ++row) {
+    if (factor[row] == 1) continue;
+    for (float* at = o + row * width; at < o + (row + 1) * width; at += side) {
+      Pack::product(Pack::load(at), Pack::all(factor[row])).store(at);
+    }
+  }
+}
+
+void add_rows_of_values(const tile<T>& t) {
+  const span_of_keys keys(t);
+  if (keys.empty()) return;
+  if (t.grows[0]) correct_rows(t.o, t.dv, t.factor);
+  written();
+  const index width = steps_of(t.dv) * 2, step = width * side * index{sizeof(float)};
+  const T* const v = t.v_tiles + keys.first / keys_at_once * width * matrix;
+  const bool has_two = keys.last - keys.first > keys_at_once;
+  _tile_loadd(4, t.pairs + keys.first / keys_at_once * side * side, 64);
+  if (has_two) _tile_loadd(5, t.pairs + side * side, 64);
+  for (index c = 0; c < width; c += 2) {
+    float* const o = t.o + c * side;
+    _tile_loadd(0, o, step);
+    _tile_loadd(1, o + side, step);
+    _tile_loadd(6, v + c * matrix, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, v + (c + 1) * matrix, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (has_two) {
+      _tile_loadd(6, v + (width + c) * matrix, 64);
+      _tile_dpbf16ps(0, 5, 6);
+      _tile_loadd(7, v + (width + c + 1) * matrix, 64);
+      _tile_dpbf16ps(1, 5, 7);
+    }
+    _tile_stored(0, o, step);
+    _tile_stored(1, o + side, step);
+  }
+  written();
+}
+
+/// Weights of 32 keys: pairs of keys, a query a lane, become rows of queries.
+void turn_weights(const tile<T>& t, const span_of_keys& keys) {
+  for (index j = keys.first / 2; j < keys.last / 2; j += side) {
+    packs<Pack, side> x;
+    unrolled<side>([&](int i) { x[i] = Pack::load(t.pairs + (j + i) * side); });
+    transpose(x);
+    unrolled<side>([&](int i) { x[i].store(t.pairs + (j + i) * side); });
+  }
+}
+
 float* multiply(const tile<T>* next, const tile<T>* previous, float* unsaved) {
+  if (previous != nullptr && previous->by_rows) {
+    add_rows_of_values(*previous);
+    if (next == nullptr) return nullptr;
+    previous = nullptr;
+  }
   const index lanes = (next != nullptr ? next : previous)->queries;
   if (next != nullptr && next->d == 0) std::fill(next->s, next->s + tile_keys * lanes, 0.0f);
   unsaved = lanes == side ? multiply_in<1>(next, previous, unsaved) : multiply_in<2>(next, previous, unsaved);
@@ -246,7 +328,7 @@ void save(index lanes, float* unsaved) {
 bool is_exact(float scale) {
   std::uint32_t bits;
   std::memcpy(&bits, &scale, sizeof bits);
-  return scale > 0 && (bits & 0x7fffff) == 0;
+  return (bits & 0x7fffff) == 0;
 }
 
 /// 2^-8 more than exp(x), x <= 4, where it has its first bit: cut off to bfloat16 that is rounded. Wrong by 2^-13.7.
@@ -268,7 +350,8 @@ Pack cut(const Pack& even, const Pack& odd) {
       _mm512_ternarylogic_epi32(__m512i(low), __m512i(high), __m512i(0xffff0000u - Pack::bits{}), 0xf8))};
 }
 
-enum class score { plain, to_be_scaled, of_infinite_frame };
+/// Scores may be as they came, to be scaled: with a rounding of its own, which an exact scale does without.
+enum class score { scaled, plain, plain_of_exact_scale, scaled_of_infinite_frame };
 
 /// Weights of 16 queries, in pairs of keys, and their sum.
 template <score Score>
@@ -276,18 +359,20 @@ template <score Score>
   const Pack minus = {-frame.x}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
   const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
   for (index j = 0; j < keys; j += 4) {
+    if (t.by_rows) fetch(t, 32 + j / 2), fetch(t, 33 + j / 2);
     const float* const row = s + j * t.queries;
     packs<Pack, 4> w;
     unrolled<4>([&](int i) {
       w[i] = Pack::load(row + i * t.queries);
-      if constexpr (Score == score::to_be_scaled) {
+      if constexpr (Score == score::plain) w[i] = Pack::product(w[i], scale);
+      if constexpr (Score == score::plain_of_exact_scale) {
         w[i] = Pack::fma(w[i], scale, minus);
       } else {
         w[i].x = w[i].x - frame.x;
       }
     });
     exp_to_cut<4>(w);
-    if constexpr (Score == score::of_infinite_frame) {
+    if constexpr (Score == score::scaled_of_infinite_frame) {
       unrolled<4>([&](int i) {
         const Pack x = Pack::load(row + i * t.queries);
         w[i].x = (x.x == infinity.x) & (frame.x == infinity.x) ? Pack::all(1).x : w[i].x;
@@ -321,17 +406,18 @@ constexpr float most_behind = 4;
 void weights(const tile<T>& t) {
   const span_of_keys keys(t);
   const Pack hidden = Pack::all(-math::detail::infinity<float>);
-  const bool exact = !t.scales_first && is_exact(t.scale);
+  const bool plain = !t.scales_first && t.scale > 0;  // whose maximum is the scaled ones'
   for (index lane = 0; lane < t.queries; lane += side) {
     const index group = lane / side;
     t.grows[group] = false;
     if (keys.empty()) continue;
-    if (!t.scales_first && !exact) {
+    const auto scale_all = [&] {
       for (index j = keys.first; j < keys.last; ++j) {
         float* const at = t.s + j * t.queries + lane;
         scaled(t, at).store(at);
       }
-    }
+    };
+    if (!t.scales_first && !plain) scale_all();
     if (!t.is_whole) hide(t, lane, keys);
     for (index j = t.is_whole ? t.n : keys.last; j < keys.last; ++j) hidden.store(t.s + j * t.queries + lane);
     float* const s = t.s + keys.first * t.queries + lane;
@@ -340,7 +426,7 @@ void weights(const tile<T>& t) {
       unrolled<4>([&](int i) { tops[i] = Pack::larger(Pack::load(s + (j + i) * t.queries), tops[i]); });
     }
     Pack top = Pack::larger(Pack::larger(tops[0], tops[1]), Pack::larger(tops[2], tops[3]));
-    if (exact) top = Pack::product(top, Pack::all(t.scale));
+    if (plain) top = Pack::product(top, Pack::all(t.scale));
     Pack::larger(top, Pack::load(t.m + lane)).store(t.m + lane);
     Pack frame = Pack::load(t.frame + lane);
     Pack l = Pack::load(t.l + lane);
@@ -356,25 +442,34 @@ void weights(const tile<T>& t) {
     float* const pairs = t.pairs + keys.first / 2 * t.queries + lane;
     const Pack seen = {frame.x == hidden.x ? Pack::vector{} : frame.x};
     if (Pack::any(frame.x == -hidden.x)) {
-      for (index j = 0; exact && j < keys.last - keys.first; ++j) scaled(t, s + j * t.queries).store(s + j * t.queries);
-      l = weigh<score::of_infinite_frame>(t, s, pairs, keys.last - keys.first, seen, l);
-    } else if (exact) {
-      l = weigh<score::to_be_scaled>(t, s, pairs, keys.last - keys.first, seen, l);
-    } else {
+      if (plain) scale_all();
+      l = weigh<score::scaled_of_infinite_frame>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else if (plain && is_exact(t.scale)) {
+      l = weigh<score::plain_of_exact_scale>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else if (plain) {
       l = weigh<score::plain>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else {
+      l = weigh<score::scaled>(t, s, pairs, keys.last - keys.first, seen, l);
     }
     l.store(t.l + lane);
   }
+  if (t.by_rows && !keys.empty()) turn_weights(t, keys);
 }
 
-void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o) {
+void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows) {
   for (index lane = 0; lane < lanes; lane += side) {
     const Pack from = Pack::load(frame + lane), to = Pack::load(m + lane);
     const auto is_behind = to.x > from.x;
     if (!Pack::any(is_behind)) continue;
     const Pack factor = {is_behind ? decay(Pack{from.x - to.x}).x : Pack::all(1).x};
     Pack::product(Pack::load(l + lane), factor).store(l + lane);
-    correct(o + lane, lanes, dv, factor);
+    if (!by_rows) {
+      correct(o + lane, lanes, dv, factor);
+      continue;
+    }
+    alignas(64) float factors[side];
+    factor.store(factors);
+    correct_rows(o, dv, factors);
   }
 }
 

@@ -123,7 +123,7 @@ struct problem {
   /// Blocks of one head that are folded together, so that K and V are packed into matrices once for all of them: as many
   /// as leave enough to share out.
   [[nodiscard]] index blocks_together() const noexcept {
-    return takes_matrices ? std::clamp<index>(blocks() / 32, 1, std::clamp<index>(blocks_of_head(), 1, 16)) : 1;
+    return takes_matrices ? std::clamp<index>(blocks() / 32, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
 };
@@ -192,6 +192,7 @@ class block {
   const problem<T>& p_;
   bool is_careful_ = false;
   bool has_key_lanes_ = false;  // else query lanes: src/attention_tile.hpp
+  bool by_rows_ = false;        // or, by matrices, queries are rows
   bool is_copied_ = false;      // rows must be widened or gathered first
   bool is_whole_ = false;       // every lane sees every key of the tile
   index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
