@@ -209,10 +209,11 @@ auto block<T>::fold_leaf(index t) -> fragment<Real> {
   std::fill(o, o + lanes_ * (by_rows_ ? tiles::whole(p_.dv, 32) : p_.dv), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
-  const index first = std::max(t * attention_leaf_keys, all_.first);
+  const index together = p_.takes_matrices ? attention_tile_keys : p_.takes_pairs ? 2 : 1;  // at absolute positions
+  const index first = std::max(t * attention_leaf_keys, all_.first / together * together);
   const index end = std::min(all_.last, (t + 1) * attention_leaf_keys);
   if (p_.takes_matrices) {
-    fold_by_matrices(first / attention_tile_keys * attention_tile_keys, end);
+    fold_by_matrices(first, end);
   } else {
     for (index j = first; j < end; j = tile_end(j)) fold_tile(j, tile_end(j), o);
   }
