@@ -39,14 +39,14 @@ struct tile {
   Real* pairs;             // room for (32, dv) of them; by matrices, the weights, (32, lanes)
   T* k_tiles;              // K and V as matrices take them; whether they are so already
   T* v_tiles;
-  Real* s;                 // scores, then weights; or pairs, where the even key's weight was, or side by side
+  Real* s;  // scores, then weights; or pairs, where the even key's weight was, or side by side
   Real* o;
   Real* m;
   Real* l;
-  bool by_rows;  // by matrices: queries are o's and the weights' rows; at most 16
-  Real* frame;   // by matrices: what weights are relative to, m or a little less
-  Real* factor;  // what corrects o, one a query
-  bool* grows;   // whether some factor is not 1, one a group of lanes; query lanes only
+  bool by_rows;       // by matrices: queries are o's and the weights' rows; at most 16
+  Real* frame;        // by matrices: what weights are relative to, m or a little less
+  Real* factor;       // what corrects o, one a query
+  bool* grows;        // whether some factor is not 1, one a group of lanes; query lanes only
   bool scales_first;  // by matrices: `scores` leaves s times scale, for a caller that looks at it
   // Query or lane i sees the keys [first[i], last[i]) of the tile; a group some of [group_first, group_last).
   bool is_whole;  // all see all

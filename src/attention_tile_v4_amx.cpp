@@ -218,8 +218,8 @@ void add_values(const tile<T>& t, sums<Groups>& all) {
   constexpr index lanes = Groups * side, step = lanes * index{sizeof(float)};
   const index first = keys.first / keys_at_once, steps = keys.last / keys_at_once - first;
   for (index c = 0; c < t.dv; c += 32) {
-    all.template block<true>(t.o + c * lanes, t.v_tiles + (c / 32 * 2 + first) * 2 * matrix, t.pairs + keys.first / 2 * lanes,
-                             step, steps);
+    all.template block<true>(t.o + c * lanes, t.v_tiles + (c / 32 * 2 + first) * 2 * matrix,
+                             t.pairs + keys.first / 2 * lanes, step, steps);
   }
 }
 
@@ -355,7 +355,8 @@ enum class score { scaled, plain, plain_of_exact_scale, scaled_of_infinite_frame
 
 /// Weights of 16 queries, in pairs of keys, and their sum.
 template <score Score>
-[[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame, Pack l) {
+[[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame,
+                                         Pack l) {
   const Pack minus = {-frame.x}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
   const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
   for (index j = 0; j < keys; j += 4) {

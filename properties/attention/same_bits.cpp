@@ -84,7 +84,8 @@ TYPED_TEST(same_bits_of, decode_chunks_and_prefill) {
 TYPED_TEST(same_bits_of, windows_of_any_query) {
   for (const index left : {10, 64, 101}) {
     const regroup::attention_options options = {.mask = regroup::window{left, 0}};
-    const auto all = attend<TypeParam, regroup::attention_real<TypeParam>>(par, this->q, dense(this->k, this->v), options);
+    const auto all =
+        attend<TypeParam, regroup::attention_real<TypeParam>>(par, this->q, dense(this->k, this->v), options);
     for (index i = 0; i < queries; i += 3) {
       const index known = keys - queries + i + 1;
       const auto one = attend<TypeParam, regroup::attention_real<TypeParam>>(
