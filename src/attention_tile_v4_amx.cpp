@@ -376,7 +376,7 @@ template <score Score>
     if constexpr (Score == score::scaled_of_infinite_frame) {
       unrolled<4>([&](int i) {
         const Pack x = Pack::load(row + i * t.queries);
-        w[i].x = (x.x == infinity.x) & (frame.x == infinity.x) ? Pack::all(1).x : w[i].x;
+        w[i].x = ((x.x == infinity.x) & (frame.x == infinity.x)) ? Pack::all(1).x : w[i].x;
       });
     }
     unrolled<2>([&](int i) {
@@ -397,7 +397,7 @@ void hide(const tile<T>& t, index lane, const span_of_keys& keys) {
   for (index j = keys.first; j < keys.last; ++j) {
     float* const s = t.s + j * t.queries + lane;
     const auto key = static_cast<std::int32_t>(j) - Pack::integers{};
-    Pack{(key >= first) & (key < last) ? Pack::load(s).x : Pack::all(-math::detail::infinity<float>).x}.store(s);
+    Pack{((key >= first) & (key < last)) ? Pack::load(s).x : Pack::all(-math::detail::infinity<float>).x}.store(s);
   }
 }
 
