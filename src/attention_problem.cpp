@@ -50,7 +50,9 @@ void check_keys(const attention_source<T>& keys, const view<const T>& q) {
 template <class T>
 problem<T>::problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
                     std::optional<double> scale_or_default, bool may_narrow_weights)
-    : keys(source), takes_pairs(may_narrow_weights && tiles::takes_pairs<T>()) {
+    : keys(source),
+      takes_pairs(may_narrow_weights && tiles::takes_pairs<T>()),
+      takes_matrices(may_narrow_weights && tiles::takes_matrices<T>()) {
   const auto shapes = [&] {
     return "; got queries " + to_string(queries.extents()) + " and keys " + to_string(source.k.extents());
   };

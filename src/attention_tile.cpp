@@ -12,6 +12,15 @@ const instruction_set& current([[maybe_unused]] bool takes_pairs) {
                                                           with_query_lanes<singles<double, 8>, 1, 4, 1, 4>, 4, 4>;
   switch (host::current_target()) {
 #if defined(__x86_64__)
+    case host::target::x86_64_v4_amx: {
+      if (!takes_pairs) return x86_64_v4;
+      static const instruction_set with_matrices = [] {
+        instruction_set all = x86_64_v4;
+        all.matrices = &x86_64_v4_amx;
+        return all;
+      }();
+      return with_matrices;
+    }
     case host::target::x86_64_v4_bf16: {
       if (!takes_pairs) return x86_64_v4;
       static const instruction_set with_pairs = [] {

@@ -5,6 +5,7 @@
 //   key lanes     few queries: a lane is a key, then a column of V; q (queries, d), s (queries, 64), o (queries, dv);
 //                 K is transposed in registers, so that every key and value is read once for all queries
 // Where products of bfloat16 are taken two at a time, q and s hold pairs: two numbers of 16 bits in the bits of a float.
+// Where they are taken by matrices (AMX) query lanes serve any number of queries, and have an order of their own.
 // Each instruction set has its own translation unit and exports `kernels`, tables of functions. Level: block.
 #pragma once
 
@@ -31,16 +32,22 @@ struct tile {
   index queries;           // or lanes, a multiple of 16
   const T* const* k;       // n rows of d, the last again up to 64
   const T* const* v;       // n rows of dv, the last again up to 64
-  const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again
+  const T* const* next_k;  // the next tile's, to be fetched meanwhile; or this one's again; by matrices, or nothing
+  const T* const* next_v;  // by matrices only
   const Real* q;           // times scale; or pairs, (d / 2, lanes) or (queries, d / 2)
   Real scale;              // of the scores of pairs
-  Real* pairs;             // room for (32, dv) of them
-  Real* s;                 // scores, then weights; or pairs, where the even key's weight was, or side by side
+  Real* pairs;             // room for (32, dv) of them; by matrices, the weights, (32, lanes)
+  T* k_tiles;              // K and V as matrices take them; whether they are so already
+  T* v_tiles;
+  Real* s;  // scores, then weights; or pairs, where the even key's weight was, or side by side
   Real* o;
   Real* m;
   Real* l;
-  Real* factor;  // what corrects o, one a query
-  bool* grows;   // whether some factor is not 1, one a group of lanes; query lanes only
+  bool by_rows;       // by matrices: queries are o's and the weights' rows; at most 16
+  Real* frame;        // by matrices: what weights are relative to, m or a little less
+  Real* factor;       // what corrects o, one a query
+  bool* grows;        // whether some factor is not 1, one a group of lanes; query lanes only
+  bool scales_first;  // by matrices: `scores` leaves s times scale, for a caller that looks at it
   // Query or lane i sees the keys [first[i], last[i]) of the tile; a group some of [group_first, group_last).
   bool is_whole;  // all see all
   const std::int32_t* first;
@@ -76,6 +83,24 @@ struct query_lanes : kernels<T> {
   void (*transpose)(const matrices<typename tile<T>::Real>&);
 };
 
+/// Products of bfloat16 by matrices (AMX): 16 or 32 queries, in query lanes; weights go from s to `pairs`, (32, lanes). The
+/// registers for matrices are there between `enter` and `leave`.
+struct matrix_kernels {
+  void (*enter)();
+  void (*leave)();
+  /// K, then V, as matrices, for any number of queries: whole tiles, 32 columns at a time, zeros where there is nothing.
+  void (*pack_keys)(const tile<bfloat16>&);
+  void (*pack_values)(const tile<bfloat16>&);
+  /// The scores of one tile, times scale if `scales_first`; o = o factor + s v of the one before: without a wait between
+  /// the two. Either may be absent. Registers keep what is due at the address returned, some of o, for the next call: none
+  /// where the scores were absent. `save` does it at once.
+  float* (*multiply)(const tile<bfloat16>* next, const tile<bfloat16>* previous, float* unsaved);
+  void (*save)(index lanes, float* unsaved);
+  void (*weights)(const tile<bfloat16>&);
+  /// l and o, (dv, lanes) or (lanes, dv up to a multiple of 32), relative to m instead of frame, at the end of a leaf.
+  void (*settle)(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows);
+};
+
 /// Everything, for one instruction set. bfloat16 has query lanes where its products are taken in pairs; else its rows,
 /// like float16's, are widened for float's.
 struct instruction_set : query_lanes<float>,
@@ -84,7 +109,9 @@ struct instruction_set : query_lanes<float>,
                          key_lanes<float>,
                          key_lanes<double>,
                          key_lanes<float16>,
-                         key_lanes<bfloat16> {};
+                         key_lanes<bfloat16> {
+  const matrix_kernels* matrices = nullptr;
+};
 
 /// The one in use: host::current_target's, with products of bfloat16 taken in pairs if it can.
 const instruction_set& current(bool takes_pairs);
@@ -95,6 +122,15 @@ bool takes_pairs() {
   if constexpr (std::same_as<T, bfloat16>) return current(true).query_lanes<bfloat16>::scores != nullptr;
   return false;
 }
+/// Or by matrices.
+template <class T>
+bool takes_matrices() {
+  if constexpr (std::same_as<T, bfloat16>) return current(true).matrices != nullptr;
+  return false;
+}
+
+/// n, or the next multiple of `of`.
+constexpr index whole(index n, index of) { return (n + of - 1) / of * of; }
 
 #if defined(__x86_64__)
 extern const instruction_set x86_64_v3;
@@ -102,6 +138,7 @@ extern const instruction_set x86_64_v4;
 /// The kernels for bfloat16 that replace x86_64_v4's.
 struct bfloat16_kernels : query_lanes<bfloat16>, key_lanes<bfloat16> {};
 extern const bfloat16_kernels x86_64_v4_bf16;
+extern const matrix_kernels x86_64_v4_amx;
 #endif
 
 }  // namespace regroup::tiles

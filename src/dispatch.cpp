@@ -11,6 +11,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #endif
 
 namespace regroup::host {
@@ -25,12 +29,33 @@ bool has_rest_of_v3() {
   return __get_cpuid(1, &a, &b, &basic, &d) != 0 && (basic & wanted) == wanted &&
          __get_cpuid(0x80000001, &a, &b, &extended, &d) != 0 && (extended & bit_LZCNT) != 0;
 }
+
+/// AMX's registers: the processor's, saved by the operating system, and granted to this process, which Linux has to be asked
+/// for once, for all threads to come.
+bool has_matrices() {
+#if defined(__linux__)
+  unsigned a, b, c, d;
+  constexpr unsigned xsaved = 1u << 27, bf16 = 1u << 22, tiles = 1u << 24;  // of leaf 1, c; of leaf 7, d
+  if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & xsaved) == 0) return false;
+  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & bf16) == 0 || (d & tiles) == 0) return false;
+  constexpr unsigned layout_and_data = 3u << 17;
+  asm("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
+  constexpr long request = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  return (a & layout_and_data) == layout_and_data && syscall(SYS_arch_prctl, request, tile_data) == 0;
+#else
+  return false;
+#endif
+}
 #endif
 
 }  // namespace
 
 bool has(target t) {
 #if defined(__x86_64__)
+  if (t == target::x86_64_v4_amx) {
+    static const bool granted = has_matrices();
+    return granted && has(target::x86_64_v4_bf16);
+  }
   if (t == target::x86_64_v4_bf16) return __builtin_cpu_supports("avx512bf16") && has(target::x86_64_v4);
   if (t == target::x86_64_v4) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -47,7 +72,8 @@ bool has(target t) {
 
 namespace {
 
-constexpr target all[] = {target::x86_64_v4_bf16, target::x86_64_v4, target::x86_64_v3, target::baseline};
+constexpr target all[] = {target::x86_64_v4_amx, target::x86_64_v4_bf16, target::x86_64_v4, target::x86_64_v3,
+                          target::baseline};
 
 /// Whether it is faster than the next one of `all`, where it exists.
 bool pays([[maybe_unused]] target t) {
@@ -69,7 +95,7 @@ target chosen() {
       return t;
     }
     throw_argument("REGROUP_TARGET is '" + std::string(wish) +
-                   "'; use baseline, x86-64-v3, x86-64-v4 or x86-64-v4-bf16");
+                   "'; use baseline, x86-64-v3, x86-64-v4, x86-64-v4-bf16 or x86-64-v4-amx");
   }
   return *std::ranges::find_if(all, [](target t) { return has(t) && pays(t); });
 }
@@ -83,6 +109,8 @@ target current_target() {
 
 const char* name(target t) noexcept {
   switch (t) {
+    case target::x86_64_v4_amx:
+      return "x86-64-v4-amx";
     case target::x86_64_v4_bf16:
       return "x86-64-v4-bf16";
     case target::x86_64_v4:

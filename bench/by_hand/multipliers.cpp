@@ -34,6 +34,7 @@ void fma_fp16() {
     config[16 + 2 * t] = 64;  // bytes a row
     config[48 + t] = 16;      // rows
   }
+  asm volatile("" ::"r"(config), "r"(ones) : "memory");  // which compilers do not see read by what follows
   _tile_loadconfig(config);
   _tile_zero(0);
   _tile_zero(1);

@@ -85,7 +85,8 @@ struct answer {
 /// Whether this run is about weights in 16 bits: all of it, under the target that has them (habits/on_target.py).
 inline bool narrows() {
   const char* const target = std::getenv("REGROUP_TARGET");
-  return target != nullptr && std::string_view(target) == "x86-64-v4-bf16";
+  if (target == nullptr) return false;
+  return std::string_view(target) == "x86-64-v4-bf16" || std::string_view(target) == "x86-64-v4-amx";
 }
 template <class T, class Out = T, class Executor>
 answer<T, Out> attend(const Executor& ex, const regroup::view<const T>& q, const regroup::attention_source<T>& keys,

@@ -80,6 +80,21 @@ TYPED_TEST(same_bits_of, decode_chunks_and_prefill) {
   }
 }
 
+/// Windows begin at any key; the keys that a block folds, at the first that one of its queries sees.
+TYPED_TEST(same_bits_of, windows_of_any_query) {
+  for (const index left : {10, 64, 101}) {
+    const regroup::attention_options options = {.mask = regroup::window{left, 0}};
+    const auto all =
+        attend<TypeParam, regroup::attention_real<TypeParam>>(par, this->q, dense(this->k, this->v), options);
+    for (index i = 0; i < queries; i += 3) {
+      const index known = keys - queries + i + 1;
+      const auto one = attend<TypeParam, regroup::attention_real<TypeParam>>(
+          par, slice(this->q, 2, i, i + 1), dense(slice(this->k, 2, 0, known), slice(this->v, 2, 0, known)), options);
+      EXPECT_TRUE(same_bits(one.out.view(), slice(all.out.view(), 2, i, i + 1))) << left << ", query " << i;
+    }
+  }
+}
+
 TYPED_TEST(same_bits_of, alone_or_in_a_batch) {
   const auto all = attend<TypeParam>(par, this->q, dense(this->k, this->v));
   for (const index b : {0, 1}) {

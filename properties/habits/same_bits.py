@@ -40,11 +40,11 @@ def compiled(compiler, root, folder):
     command = [*compiler, "-std=gnu++20", "-I", str(root / "include")]
     sources, objects = [str(root / "properties/programs/bits.cpp")], []
     for source in sorted((root / "src").glob("*.cpp")):
-        level = re.search(r"_(v[34])(_bf16)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
+        level = re.search(r"_(v[34])(_bf16|_amx)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
         if level:
             objects.append(os.path.join(folder, source.stem + ".o"))
-            bf16 = ["-mavx512bf16"] if level[2] else []
-            run_or_exit([*command, f"-march=x86-64-{level[1]}", *bf16, "-c", str(source), "-o", objects[-1]])
+            more = {"_bf16": ["-mavx512bf16"], "_amx": ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]}.get(level[2], [])
+            run_or_exit([*command, f"-march=x86-64-{level[1]}", *more, "-c", str(source), "-o", objects[-1]])
         else:
             sources.append(str(source))
     for flags in ([], ["-march=native"]):
@@ -68,7 +68,7 @@ with tempfile.TemporaryDirectory() as folder:
     compiler = [word for argument in arguments.command for word in argument.split()]
     programs = [("", arguments.program)] if arguments.program else compiled(compiler, arguments.root, folder)
     for flags, program in programs:
-        for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"):
+        for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx"):
             found = printed(program, target)
             if found is None:
                 continue

@@ -63,8 +63,8 @@ double fastest(const F& f) {
 /// What the library is compiled for and this processor has.
 std::string instruction_sets() {
   std::string list;
-  for (const auto t :
-       {host::target::baseline, host::target::x86_64_v3, host::target::x86_64_v4, host::target::x86_64_v4_bf16}) {
+  for (const auto t : {host::target::baseline, host::target::x86_64_v3, host::target::x86_64_v4,
+                       host::target::x86_64_v4_bf16, host::target::x86_64_v4_amx}) {
     if (host::has(t)) list += (list.empty() ? "" : ", ") + json_string(host::name(t));
   }
   return "[" + list + "]";

@@ -8,7 +8,8 @@
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
 // Where a caller lets weights be narrow and products of bfloat16 are taken in pairs (host::target::x86_64_v4_bf16) the
 // chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded
-// to bfloat16 for l and O alike.
+// to bfloat16 for l and O alike. By matrices (x86_64_v4_amx) the chains are tdpbf16ps's, over 32 columns or keys at a time,
+// l's are vdpbf16ps's; weights are relative to a maximum that may be up to 4 behind, and l and O to m at a leaf's end.
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
 
@@ -39,8 +40,9 @@ using attention_real = std::conditional_t<std::same_as<T, double>, double, float
 
 namespace attention_fold {
 
-/// Queries computed side by side: lanes of a vector. Not part of the order.
+/// Queries computed side by side: lanes of a vector; and by matrices. Not part of the order.
 inline constexpr index block_queries = 64;
+inline constexpr index matrix_queries = 32;
 
 /// Numbers on whole cache lines, not initialised.
 template <class Real>
@@ -109,13 +111,36 @@ struct problem {
   shape outer;  // the extents (..., H, Nq) of the results
   std::shared_ptr<const bound_mask> mask;
   Real scale = 1;
-  bool takes_pairs = false;  // of products, and rounds the weights for it
+  bool takes_pairs = false;     // of products, and rounds the weights for it
+  bool takes_matrices = false;  // the same by matrices
 
   /// Rows are the queries of one key head, query by query, its `group` heads side by side.
   [[nodiscard]] index rows() const noexcept { return group * extents.queries; }
-  [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_queries - 1) / block_queries; }
-  [[nodiscard]] index blocks() const noexcept { return extents.batches * key_heads * blocks_of_head(); }
+  [[nodiscard]] index block_rows() const noexcept { return takes_matrices ? matrix_queries : block_queries; }
+  [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_rows() - 1) / block_rows(); }
+  [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
+  [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
+  /// Blocks of one head that are folded together, so that K and V are packed into matrices once for all of them: as many
+  /// as leave enough to share out.
+  [[nodiscard]] index blocks_together() const noexcept {
+    return takes_matrices ? std::clamp<index>(blocks() / 32, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
+  }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
+};
+
+/// What blocks that are folded by one thread, one after the other, have in common: memory, and keys and values that were
+/// packed into matrices for the last of them.
+template <class T>
+struct workspace {
+  using Real = attention_real<T>;
+  static constexpr index most_tiles = attention_leaf_keys / attention_tile_keys;
+
+  explicit workspace(index tiles_kept = 2) : tiles(tiles_kept) { std::fill(first, first + most_tiles, -1); }
+
+  index tiles;                                        // whose matrices are kept
+  index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
+  buffer<Real> s, o;
+  buffer<T> k_tiles, v_tiles;
 };
 
 /// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
@@ -131,8 +156,8 @@ class block {
   [[nodiscard]] index query(index lane) const noexcept { return queries_[static_cast<std::size_t>(lane)]; }
   /// The leaves that hold a key which some query may see.
   [[nodiscard]] key_range leaves() const noexcept;
-  /// The states of leaf `t`.
-  [[nodiscard]] fragment<Real> leaf(index t);
+  /// The states of leaf `t`. The workspace has served no other key head.
+  [[nodiscard]] fragment<Real> leaf(index t, workspace<T>& w);
 
  private:
   /// Where the keys and values of one tile begin.
@@ -145,13 +170,18 @@ class block {
 
   block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
   void prepare();
+  void prepare(workspace<T>& w) const;
+  fragment<Real> fold_leaf(index t);
   void fold_tile(index first, index last, Real* o);
   template <class E>
   void fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o);
   template <class E>
   void fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o);
   void find_seen(index first, index last);
-  void mask(index first, index last);
+  void fold_by_matrices(index first, index end);
+  void mask(index first, index last, Real* s);
+  template <class E>
+  void leave_out_hidden(const Real* s, index step, rows<E>& at) const;
   void finish(fragment<Real>& f);
   void mend(index t, fragment<Real>& f);
   [[nodiscard]] index tile_end(index first) const;
@@ -162,13 +192,16 @@ class block {
   const problem<T>& p_;
   bool is_careful_ = false;
   bool has_key_lanes_ = false;  // else query lanes: src/attention_tile.hpp
+  bool by_rows_ = false;        // or, by matrices, queries are rows
   bool is_copied_ = false;      // rows must be widened or gathered first
   bool is_whole_ = false;       // every lane sees every key of the tile
   index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
   std::vector<index> heads_, queries_;  // one a lane
   std::vector<key_range> seen_;
   key_range all_, common_;  // the keys that some lane may see, and that all do
-  buffer<Real> q_, s_, o_, m_, l_, factor_;
+  index end_ = 0;           // of all keys
+  workspace<T>* w_ = nullptr;
+  buffer<Real> q_, m_, l_, frame_, factor_;
   buffer<Real> k_, v_, pairs_;  // one tile's rows, widened
   buffer<T> k_copy_, v_copy_;   // or copied
   buffer<std::byte> nothing_;   // a row of zeros, of either type
@@ -185,24 +218,34 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   using Real = attention_real<T>;
   using states = forest<fragment<Real>>;
   range.last = std::min(range.last, p.extents.keys);
-  const index blocks = p.blocks();
+  const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together();
+  const index groups_of_head = together == 0 ? 0 : (of_head + together - 1) / together;
+  const index groups = p.heads() * groups_of_head;
   const index leaves = (std::max<index>(range.last, 0) + attention_leaf_keys - 1) / attention_leaf_keys;
   int level = 0;
   while ((leaves >> level) > 1 && blocks * (leaves >> level) > 64) ++level;
   const index run_leaves = index{1} << level;
   const index runs = std::max<index>((leaves + run_leaves - 1) / run_leaves, 1);
 
-  const auto fold_run = [&](index number, index r) {
-    block<T> b(p, number, range);
-    const fragments<Real> m{b.queries(), p.dv};
-    states result;
-    const auto [first, last] = b.leaves();
-    for (index t = std::max(first, r * run_leaves); t < std::min(last, (r + 1) * run_leaves); ++t) {
-      result.push(m, {0, t, b.leaf(t)});
+  // put(number of a block, its states) for all blocks of a group, which go through the leaves together.
+  const auto fold_run = [&](index g, index r, const auto& put) {
+    const index first_block = g / groups_of_head * of_head + g % groups_of_head * together;
+    const index last_block = std::min(first_block + together, (g / groups_of_head + 1) * of_head);
+    workspace<T> w(last_block - first_block > 1 ? workspace<T>::most_tiles : 2);
+    std::vector<block<T>> members;
+    members.reserve(static_cast<std::size_t>(last_block - first_block));
+    for (index number = first_block; number < last_block; ++number) members.emplace_back(p, number, range);
+    std::vector<states> results(members.size());
+    for (index t = r * run_leaves; t < std::min(leaves, (r + 1) * run_leaves); ++t) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        const auto [first, last] = members[i].leaves();
+        if (t < first || t >= last) continue;
+        results[i].push(fragments<Real>{members[i].queries(), p.dv}, {0, t, members[i].leaf(t, w)});
+      }
     }
-    return result;
+    for (std::size_t i = 0; i < members.size(); ++i) put(first_block + static_cast<index>(i), std::move(results[i]));
   };
-  const auto put = [&](index number, const states& all) {
+  const auto put = [&](index number, const states& all) {  // the sink's
     const block<T> b(p, number, {0, 0});
     const fragments<Real> m{b.queries(), p.dv};
     const std::optional<fragment<Real>> value = all.value(m);
@@ -212,12 +255,16 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
       sink(b.batch(), b.head(lane), b.query(lane), state.m[at], state.l[at], state.o.data() + lane * p.dv);
     }
   };
-  const double multiply_adds = static_cast<double>(std::min(p.rows(), block_queries) * p.row_length()) *
+  const double multiply_adds = static_cast<double>(std::min(p.rows(), together * block_queries) * p.row_length()) *
                                static_cast<double>(std::min(leaves, run_leaves) * attention_leaf_keys);
   const double cost = 1000.0 + multiply_adds / 30;
-  if (runs == 1) return ex.for_each(blocks, cost, [&](index i) { put(i, fold_run(i, 0)); });
+  if (runs == 1) return ex.for_each(groups, cost, [&](index g) { fold_run(g, 0, put); });
   std::vector<states> parts(static_cast<std::size_t>(blocks * runs));
-  ex.for_each(blocks * runs, cost, [&](index i) { parts[static_cast<std::size_t>(i)] = fold_run(i / runs, i % runs); });
+  ex.for_each(groups * runs, cost, [&](index i) {
+    fold_run(i / runs, i % runs, [&, r = i % runs](index number, states&& all) {
+      parts[static_cast<std::size_t>(number * runs + r)] = std::move(all);
+    });
+  });
   ex.for_each(blocks, static_cast<double>(block_queries * runs * p.dv), [&](index number) {
     const fragments<Real> m{0, p.dv};
     states all;

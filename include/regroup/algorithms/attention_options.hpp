@@ -65,8 +65,9 @@ struct attention_options {
   head_numbers sinks = {}; ///< one extra logit a head, in the denominator only (StreamingLLM: Xiao et al. 2023)
   std::optional<key_piece> piece = {};  ///< where K and V are a piece of the keys that masks speak of
   /// Lets weights be rounded to the inputs' 16 bits, as FlashAttention rounds them, where that is faster: bfloat16 on AMD's
-  /// processors with vdpbf16ps. There every weight is wrong by up to 2^-8 more, in O and in logsumexp, a denormal is 0,
-  /// and bits are those of such processors alone.
+  /// processors with vdpbf16ps, and by AMX's matrices (Intel, from Sapphire Rapids). There every weight is wrong by up to
+  /// 2^-8 more, in O and in logsumexp (by matrices 2^-13.7 beside), a denormal is 0, and bits are those of such processors
+  /// alone.
   bool narrow_weights = false;
 };
 

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// K and V of one tile as AMX's matrices take them: 16 rows of 64 bytes, one behind the other in the order in which they are
+// read. Local to src/attention_tile_v4_amx.cpp. Level: block.
+#pragma once
+
+#include <algorithm>
+
+#include "attention_packs.hpp"
+#include "attention_tile.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+using Pack = pack<float, 64>;
+using T = bfloat16;
+
+constexpr index side = 16;           // rows of a matrix, and words of 32 bits in each
+constexpr index matrix = side * 32;  // its numbers
+constexpr index keys_at_once = 32;
+
+inline index steps_of(index n) { return (n + 31) / 32; }
+
+inline __m512i zero() { return __m512i(Pack::integers{}); }
+/// The first `count` numbers of 32, then zeros; reads no more.
+inline __m512i load_row(const T* from, index count) {
+  if (count >= 32) return _mm512_maskz_loadu_epi16(~0u, from);
+  return _mm512_maskz_loadu_epi16((1u << count) - 1, from);
+}
+
+/// Rows `i` of the next tile, where one is to be packed: packing takes a quarter of them each, weights the rest, so that
+/// memory is never idle.
+[[gnu::always_inline]] inline void fetch(const tile<T>& t, index i) {
+  if (t.next_k == nullptr) return;
+  const auto* const k = reinterpret_cast<const char*>(t.next_k[i]);
+  const auto* const v = reinterpret_cast<const char*>(t.next_v[i]);
+  for (index at = 0; at < t.d * index{sizeof(T)}; at += 64) __builtin_prefetch(k + at, 0, 3);
+  for (index at = 0; at < t.dv * index{sizeof(T)}; at += 64) __builtin_prefetch(v + at, 0, 3);
+}
+
+/// Matrices of 16 keys and 32 columns: (pairs of 16 keys, columns / 32, 2).
+inline void pack_keys(const tile<T>& t) {
+  const index steps = steps_of(t.d);
+  for (index j = 0; j < tile_keys; ++j) {
+    if (j % 4 == 0) fetch(t, j / 4);
+    T* const to = t.k_tiles + (j / 32 * steps * 2 + j / 16 % 2) * matrix + j % 16 * 32;
+    for (index s = 0; s < steps; ++s) {
+      _mm512_store_si512(to + s * 2 * matrix, load_row(t.k[j] + s * 32, t.d - s * 32));
+    }
+  }
+}
+
+/// 16 columns of the keys j and j + 1 in pairs.
+inline Pack pairs_of_values(const tile<T>& t, index j, index column) {
+  const auto mask = static_cast<__mmask16>((1u << std::clamp<index>(t.dv - column, 0, side)) - 1);
+  const auto load = [&](index key) -> Pack::bits {
+    if (key >= t.n) return Pack::bits{};
+    return Pack::bits(_mm512_maskz_cvtepu16_epi32(0xffff, _mm256_maskz_loadu_epi16(mask, t.v[key] + column)));
+  };
+  return {reinterpret_cast<Pack::vector>(load(j) | load(j + 1) << 16)};
+}
+
+/// Matrices of 32 keys in pairs and 16 columns: (2 of keys, columns / 16).
+inline void pack_rows_of_values(const tile<T>& t) {
+  const index width = steps_of(t.dv) * 2;
+  for (index j = 0; j < tile_keys; j += 2) {
+    if (j % 4 == 0) fetch(t, 16 + j / 4);
+    auto* const to = reinterpret_cast<float*>(t.v_tiles + j / 32 * width * matrix) + j % 32 / 2 * side;
+    for (index c = 0; c < width; ++c) pairs_of_values(t, j, c * side).store(to + c * side * side);
+  }
+}
+
+/// Matrices of 16 columns and 32 keys: (pairs of 16 columns, 2 of keys, 2).
+inline void pack_values(const tile<T>& t) {
+  if (t.by_rows) return pack_rows_of_values(t);
+  for (index step = 0; step < tile_keys / 32; ++step) {
+    for (index i = 0; i < 8; ++i) fetch(t, 16 + step * 8 + i);
+    for (index c = 0; c < t.dv; c += 32) {
+      auto* const to = reinterpret_cast<float*>(t.v_tiles + (c / 32 * 2 + step) * 2 * matrix);
+      for (int half = 0; half < 2; ++half) {  // pairs of keys: the columns 0 to 3 of every 8, then 4 to 7
+        packs<Pack, side> x;
+        unrolled<side>([&](int i) {
+          const index j = step * 32 + 2 * i;
+          const __m512i even = j < t.n ? load_row(t.v[j] + c, t.dv - c) : zero();
+          const __m512i odd = j + 1 < t.n ? load_row(t.v[j + 1] + c, t.dv - c) : zero();
+          x[i].x = reinterpret_cast<Pack::vector>(half == 0 ? _mm512_maskz_unpacklo_epi16(~0u, even, odd)
+                                                            : _mm512_maskz_unpackhi_epi16(~0u, even, odd));
+        });
+        transpose(x);
+        unrolled<side>([&](int i) { x[i].store(to + (i / 4 * 8 + i % 4 + half * 4) * side); });
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace regroup::tiles

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention's kernels of bfloat16 for AMX: S^T = K Q^T and O^T += V^T P^T in products of 16 x 32 by 32 x 16, for 16 or 32
+// queries and 32 keys at a time; up to 16 queries alone (decoding) take O += P V, the same sums, which turns P and not V.
+// K's rows, and V's columns, are packed into such matrices once for all blocks of queries that follow each other. A
+// product, to the bit (tdpbf16ps, properties/attention/matrices.cpp): two chains of fma from 0, over the even and over the
+// odd terms; their sum; that and what was there. Denormals are 0. Level: block.
+#if defined(__x86_64__)
+#include <algorithm>
+
+#include "attention_matrix_packing.hpp"
+#include "attention_matrix_weights.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+/// Compilers leave out or move what is written in memory before the instructions that load matrices; not before this.
+void written() { asm volatile("" ::: "memory"); }
+
+/// Matrices 0 to 3 sum, 4 and 5 are of keys or values, 6 and 7 of queries or weights.
+void enter() {
+  struct {
+    std::uint8_t palette = 1, start = 0, none[14] = {};
+    std::uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } const layout;
+  static_assert(sizeof layout == 64);
+  asm volatile("" ::"r"(&layout) : "memory");
+  _tile_loadconfig(&layout);
+}
+void leave() { _tile_release(); }
+
+/// The keys that some query of the block may see, out to whole steps of 32.
+struct span_of_keys {
+  index first, last;
+  explicit span_of_keys(const tile<T>& t) {
+    first = t.group_first[0];
+    last = t.group_last[0];
+    if (t.queries > group_lanes && t.group_first[1] < t.group_last[1]) {
+      first = first < last ? std::min<index>(first, t.group_first[1]) : t.group_first[1];
+      last = std::max<index>(last, t.group_last[1]);
+    }
+    first = first / keys_at_once * keys_at_once;
+    last = (last + keys_at_once - 1) / keys_at_once * keys_at_once;
+  }
+  [[nodiscard]] bool empty() const { return first >= last; }
+};
+
+/// Sums of 2 x Groups matrices: rows 32 and columns 16 Groups of `to`, whose rows are `width` floats. What a block has
+/// summed is stored when the next one needs its registers: storing at once waits for the last product. K and V pass by the
+/// first cache, which s, o and q fill (1.6x at d = 128).
+template <int Groups>
+struct sums {
+  index step;  // bytes from row to row
+  float* before = nullptr;
+
+  template <int I>
+  [[gnu::always_inline]] void store() const {
+    float* const to = before + (I / 2 * side * step) / index{sizeof(float)} + I % 2 * side;
+    if constexpr (I == 0) _tile_stored(0, to, step);
+    if constexpr (I == 1) _tile_stored(1, to, step);
+    if constexpr (I == 2) _tile_stored(2, to, step);
+    if constexpr (I == 3) _tile_stored(3, to, step);
+  }
+  template <int I, bool Loads>
+  [[gnu::always_inline]] void renew(const float* next) const {
+    if (before != nullptr) store<I>();
+    const float* const from = next + (I / 2 * side * step) / index{sizeof(float)} + I % 2 * side;
+    if constexpr (I == 0 && Loads) _tile_loadd(0, from, step);
+    if constexpr (I == 1 && Loads) _tile_loadd(1, from, step);
+    if constexpr (I == 2 && Loads) _tile_loadd(2, from, step);
+    if constexpr (I == 3 && Loads) _tile_loadd(3, from, step);
+    if constexpr (I == 0 && !Loads) _tile_zero(0);
+    if constexpr (I == 1 && !Loads) _tile_zero(1);
+    if constexpr (I == 2 && !Loads) _tile_zero(2);
+    if constexpr (I == 3 && !Loads) _tile_zero(3);
+  }
+  /// `next` = a b from 0, or + a b; a: pairs of matrices, one pair a step; b: words with b_step bytes from row to row.
+  template <bool Loads>
+  [[gnu::always_inline]] void block(float* next, const T* a, const float* b, index b_step, index steps) {
+    _tile_stream_loadd(4, a, 64);
+    _tile_loadd(6, b, b_step);
+    renew<0, Loads>(next);
+    _tile_dpbf16ps(0, 4, 6);
+    if constexpr (Groups == 2) {
+      _tile_loadd(7, b + side, b_step);
+      renew<1, Loads>(next);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    _tile_stream_loadd(5, a + matrix, 64);
+    renew<2, Loads>(next);
+    _tile_dpbf16ps(2, 5, 6);
+    if constexpr (Groups == 2) {
+      renew<3, Loads>(next);
+      _tile_dpbf16ps(3, 5, 7);
+    }
+    for (index s = 1; s < steps; ++s) {
+      a += 2 * matrix;
+      b += side * b_step / index{sizeof(float)};
+      _tile_stream_loadd(4, a, 64);
+      _tile_loadd(6, b, b_step);
+      _tile_dpbf16ps(0, 4, 6);
+      if constexpr (Groups == 2) {
+        _tile_loadd(7, b + side, b_step);
+        _tile_dpbf16ps(1, 4, 7);
+      }
+      _tile_stream_loadd(5, a + matrix, 64);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (Groups == 2) _tile_dpbf16ps(3, 5, 7);
+    }
+    before = next;
+  }
+  void finish() {
+    if (before == nullptr) return;
+    store<0>();
+    if constexpr (Groups == 2) store<1>();
+    store<2>();
+    if constexpr (Groups == 2) store<3>();
+    before = nullptr;
+    written();
+  }
+};
+
+template <int Groups>
+void add_scores(const tile<T>& t, sums<Groups>& all) {
+  const span_of_keys keys(t);
+  constexpr index lanes = Groups * side, step = lanes * index{sizeof(float)};
+  const index steps = steps_of(t.d);
+  for (index j = keys.first; j < keys.last && steps > 0; j += keys_at_once) {
+    all.template block<false>(t.s + j * lanes, t.k_tiles + j / 32 * steps * 2 * matrix, t.q, step, steps);
+  }
+}
+
+template <int Groups>
+void add_values(const tile<T>& t, sums<Groups>& all) {
+  const span_of_keys keys(t);
+  constexpr index lanes = Groups * side, step = lanes * index{sizeof(float)};
+  const index first = keys.first / keys_at_once, steps = keys.last / keys_at_once - first;
+  for (index c = 0; c < t.dv; c += 32) {
+    all.template block<true>(t.o + c * lanes, t.v_tiles + (c / 32 * 2 + first) * 2 * matrix,
+                             t.pairs + keys.first / 2 * lanes, step, steps);
+  }
+}
+
+Pack scaled(const tile<T>& t, const float* at) { return Pack::product(Pack::load(at), Pack::all(t.scale)); }
+
+/// 16 lanes of O's rows times factor.
+void correct(float* o, index lanes, index dv, const Pack& factor) {
+  for (index c = 0; c < dv; ++c) Pack::product(Pack::load(o + c * lanes), factor).store(o + c * lanes);
+}
+
+template <int Groups>
+void correct(const tile<T>& t) {
+  for (index group = 0; group < Groups; ++group) {
+    const index lane = group * side;
+    if (t.grows[group]) correct(t.o + lane, Groups * side, t.dv, Pack::load(t.factor + lane));
+  }
+}
+
+template <int Groups>
+float* multiply_in(const tile<T>* next, const tile<T>* previous, float* unsaved) {
+  sums<Groups> all{Groups * side * index{sizeof(float)}, unsaved};
+  if (previous != nullptr && (previous->grows[0] || (Groups == 2 && previous->grows[1]))) {
+    all.finish();
+    correct<Groups>(*previous);
+  }
+  written();
+  if (next != nullptr) add_scores<Groups>(*next, all);
+  const float* const of_scores = all.before;
+  if (previous != nullptr) add_values<Groups>(*previous, all);
+  if (next == nullptr || all.before == of_scores) all.finish();  // none of O is due
+  return all.before;
+}
+
+/// 16 rows of O times their factors.
+void correct_rows(float* o, index dv, const float* factor) {
+  const index width = whole(dv, 32);
+  for (index row = 0; row < side; ++row) {
+    if (factor[row] == 1) continue;
+    for (float* at = o + row * width; at < o + (row + 1) * width; at += side) {
+      Pack::product(Pack::load(at), Pack::all(factor[row])).store(at);
+    }
+  }
+}
+
+void add_rows_of_values(const tile<T>& t) {
+  const span_of_keys keys(t);
+  if (keys.empty()) return;
+  if (t.grows[0]) correct_rows(t.o, t.dv, t.factor);
+  written();
+  const index width = steps_of(t.dv) * 2, step = width * side * index{sizeof(float)};
+  const T* const v = t.v_tiles + keys.first / keys_at_once * width * matrix;
+  const bool has_two = keys.last - keys.first > keys_at_once;
+  _tile_loadd(4, t.pairs + keys.first / keys_at_once * side * side, 64);
+  if (has_two) _tile_loadd(5, t.pairs + side * side, 64);
+  for (index c = 0; c < width; c += 2) {
+    float* const o = t.o + c * side;
+    _tile_loadd(0, o, step);
+    _tile_loadd(1, o + side, step);
+    _tile_loadd(6, v + c * matrix, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_loadd(7, v + (c + 1) * matrix, 64);
+    _tile_dpbf16ps(1, 4, 7);
+    if (has_two) {
+      _tile_loadd(6, v + (width + c) * matrix, 64);
+      _tile_dpbf16ps(0, 5, 6);
+      _tile_loadd(7, v + (width + c + 1) * matrix, 64);
+      _tile_dpbf16ps(1, 5, 7);
+    }
+    _tile_stored(0, o, step);
+    _tile_stored(1, o + side, step);
+  }
+  written();
+}
+
+/// Weights of 32 keys: pairs of keys, a query a lane, become rows of queries.
+void turn_weights(const tile<T>& t, const span_of_keys& keys) {
+  for (index j = keys.first / 2; j < keys.last / 2; j += side) {
+    packs<Pack, side> x;
+    unrolled<side>([&](int i) { x[i] = Pack::load(t.pairs + (j + i) * side); });
+    transpose(x);
+    unrolled<side>([&](int i) { x[i].store(t.pairs + (j + i) * side); });
+  }
+}
+
+float* multiply(const tile<T>* next, const tile<T>* previous, float* unsaved) {
+  if (previous != nullptr && previous->by_rows) {
+    add_rows_of_values(*previous);
+    if (next == nullptr) return nullptr;
+    previous = nullptr;
+  }
+  const index lanes = (next != nullptr ? next : previous)->queries;
+  if (next != nullptr && next->d == 0) std::fill(next->s, next->s + tile_keys * lanes, 0.0f);
+  unsaved = lanes == side ? multiply_in<1>(next, previous, unsaved) : multiply_in<2>(next, previous, unsaved);
+  for (index j = 0; next != nullptr && next->scales_first && j < next->n * lanes; j += side) {
+    scaled(*next, next->s + j).store(next->s + j);
+  }
+  return unsaved;
+}
+
+void save(index lanes, float* unsaved) {
+  const index step = lanes * index{sizeof(float)};
+  lanes == side ? sums<1>{step, unsaved}.finish() : sums<2>{step, unsaved}.finish();
+}
+
+/// Scores of keys that are not seen become -inf.
+void hide(const tile<T>& t, index lane, const span_of_keys& keys) {
+  Pack::integers first, last;
+  std::memcpy(&first, t.first + lane, sizeof first);
+  std::memcpy(&last, t.last + lane, sizeof last);
+  for (index j = keys.first; j < keys.last; ++j) {
+    float* const s = t.s + j * t.queries + lane;
+    const auto key = static_cast<std::int32_t>(j) - Pack::integers{};
+    Pack{((key >= first) & (key < last)) ? Pack::load(s).x : Pack::all(-math::detail::infinity<float>).x}.store(s);
+  }
+}
+
+/// m is the maximum; weights are relative to a frame that follows it when it is more than this behind.
+constexpr float most_behind = 4;
+
+void weights(const tile<T>& t) {
+  const span_of_keys keys(t);
+  const Pack hidden = Pack::all(-math::detail::infinity<float>);
+  const bool plain = !t.scales_first && t.scale > 0;  // whose maximum is the scaled ones'
+  for (index lane = 0; lane < t.queries; lane += side) {
+    const index group = lane / side;
+    t.grows[group] = false;
+    if (keys.empty()) continue;
+    const auto scale_all = [&] {
+      for (index j = keys.first; j < keys.last; ++j) {
+        float* const at = t.s + j * t.queries + lane;
+        scaled(t, at).store(at);
+      }
+    };
+    if (!t.scales_first && !plain) scale_all();
+    if (!t.is_whole) hide(t, lane, keys);
+    for (index j = t.is_whole ? t.n : keys.last; j < keys.last; ++j) hidden.store(t.s + j * t.queries + lane);
+    float* const s = t.s + keys.first * t.queries + lane;
+    packs<Pack, 4> tops = {hidden, hidden, hidden, hidden};
+    for (index j = 0; j < keys.last - keys.first; j += 4) {
+      unrolled<4>([&](int i) { tops[i] = Pack::larger(Pack::load(s + (j + i) * t.queries), tops[i]); });
+    }
+    Pack top = Pack::larger(Pack::larger(tops[0], tops[1]), Pack::larger(tops[2], tops[3]));
+    if (plain) top = Pack::product(top, Pack::all(t.scale));
+    Pack::larger(top, Pack::load(t.m + lane)).store(t.m + lane);
+    Pack frame = Pack::load(t.frame + lane);
+    Pack l = Pack::load(t.l + lane);
+    const auto grows = top.x > frame.x + most_behind;
+    if (Pack::any(grows)) {
+      t.grows[group] = true;
+      const Pack factor = {grows ? decay(Pack{frame.x - top.x}).x : Pack::all(1).x};
+      frame.x = grows ? top.x : frame.x;
+      factor.store(t.factor + lane);
+      frame.store(t.frame + lane);
+      l = Pack::product(l, factor);
+    }
+    float* const pairs = t.pairs + keys.first / 2 * t.queries + lane;
+    const Pack seen = {frame.x == hidden.x ? Pack::vector{} : frame.x};
+    if (Pack::any(frame.x == -hidden.x)) {
+      if (plain) scale_all();
+      l = weigh<score::scaled_of_infinite_frame>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else if (plain && is_exact(t.scale)) {
+      l = weigh<score::plain_of_exact_scale>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else if (plain) {
+      l = weigh<score::plain>(t, s, pairs, keys.last - keys.first, seen, l);
+    } else {
+      l = weigh<score::scaled>(t, s, pairs, keys.last - keys.first, seen, l);
+    }
+    l.store(t.l + lane);
+  }
+  if (t.by_rows && !keys.empty()) turn_weights(t, keys);
+}
+
+void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows) {
+  for (index lane = 0; lane < lanes; lane += side) {
+    const Pack from = Pack::load(frame + lane), to = Pack::load(m + lane);
+    const auto is_behind = to.x > from.x;
+    if (!Pack::any(is_behind)) continue;
+    const Pack factor = {is_behind ? decay(Pack{from.x - to.x}).x : Pack::all(1).x};
+    Pack::product(Pack::load(l + lane), factor).store(l + lane);
+    if (!by_rows) {
+      correct(o + lane, lanes, dv, factor);
+      continue;
+    }
+    alignas(64) float factors[side];
+    factor.store(factors);
+    correct_rows(o, dv, factors);
+  }
+}
+
+}  // namespace
+
+constinit const matrix_kernels x86_64_v4_amx = {enter, leave, pack_keys, pack_values, multiply, save, weights, settle};
+
+}  // namespace regroup::tiles
+#endif
