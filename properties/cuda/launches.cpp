@@ -123,8 +123,10 @@ TEST(launches, of_rows) {
         EXPECT_EQ(on.blocks.back(), at_most(count * groups(n, tile_elements))) << where;
       } else {
         ASSERT_EQ(on.blocks.size(), 1u) << where;
-        const index expected = plan.team > 0 ? groups(count, 128 / plan.team) : count * std::max(plan.cluster, 1);
-        EXPECT_EQ(on.blocks[0], at_most(expected)) << where;
+        const int rows_of_block = plan.taken == cuda::row_plan::by::four_threads ? 32
+                                  : plan.taken == cuda::row_plan::by::strips     ? std::max(4 / plan.strips, 1)
+                                                                                 : 1;
+        EXPECT_EQ(on.blocks[0], at_most(groups(count, rows_of_block) * plan.cluster)) << where;
       }
     }
   });

@@ -44,7 +44,7 @@ constexpr State raised(const State& s, float m) {
   return {m, math::product(s.l, merge.factor), scale(s.o, merge.factor)};
 }
 /// Four columns of a row, which shared memory hands over at once.
-struct alignas(16) quad {
+struct alignas(16) column_quad {
   float x[4];
 };
 /// The weights of two keys. A hidden key's is negative: it is left out, whatever its value holds.
@@ -86,11 +86,11 @@ struct plain_tile {
   template <class Block, class Keys>
   constexpr void products(Block& b, attention_turns& turn, const Keys& tile, scores& score) const {
     constexpr int quads = panel / 4, step = quads + 1;  // a step that spreads keys over the banks
-    auto q = b.template shared<quad, 2 * rows * quads>();
-    auto k = b.template shared<quad, 2 * tile_keys * step>();
+    auto q = b.template shared<column_quad, 2 * rows * quads>();
+    auto k = b.template shared<column_quad, 2 * tile_keys * step>();
     const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
     const auto load = [](const T* row, index stride, int column, int end) {
-      quad x{};
+      column_quad x{};
       unrolled<4>([&](int i) {
         if (column + i < end) x.x[i] = widen(row[(column + i) * stride]);
       });
@@ -100,7 +100,7 @@ struct plain_tile {
       turn.panels = 1 - turn.panels;
       const int q_panel = turn.panels * rows * quads, k_panel = turn.panels * tile_keys * step;
       for (int i = b.thread(); i < rows * quads; i += block_threads) {
-        quad x{};
+        column_quad x{};
         if (const row_sight s = tile.sights(i / quads); s.head >= 0) {
           x = load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], column + i % quads * 4, call.d);
           unrolled<4>([&](int j) { x.x[j] *= call.scale; });
@@ -109,17 +109,17 @@ struct plain_tile {
       }
       for (int i = b.thread(); i < tile_keys * quads; i += block_threads) {
         const int key = i / quads;
-        const quad x = key < tile.keys
+        const column_quad x = key < tile.keys
                            ? load(call.k.data + tile.places(key).k, call.k.strides[3], column + i % quads * 4, call.d)
-                           : quad{};
+                           : column_quad{};
         k.set(k_panel + (key % 2 * warp_threads + key / 2) * step + i % quads, x);
       }
       b.barrier();
       const int left = smaller(call.d - column, panel);
       for (int c = 0; tile.looks && 4 * c < left; ++c) {
-        const quad k_0 = k.get(k_panel + lane * step + c), k_1 = k.get(k_panel + (lane + warp_threads) * step + c);
+        const column_quad k_0 = k.get(k_panel + lane * step + c), k_1 = k.get(k_panel + (lane + warp_threads) * step + c);
         unrolled<thread_rows>([&](int r) {
-          const quad x = q.get(q_panel + (warp * thread_rows + r) * quads + c);
+          const column_quad x = q.get(q_panel + (warp * thread_rows + r) * quads + c);
           unrolled<4>([&](int i) {
             if (4 * c + i >= left) return;
             score[r][0] = math::fma(x.x[i], k_0.x[i], score[r][0]);
