@@ -26,22 +26,36 @@ problem normal(index batches, index rows, index keys, index d, index dv) {
           cases::normal<float>({batches, 1, keys, dv}, 3)};
 }
 
-/// Attention by so many blocks at most, against the host.
+/// Attention by so many blocks, or fewer, against the host.
 template <class Mask = regroup::no_mask>
-std::function<bool(machine&)> attends(const problem& p, index most_blocks, const Mask& mask = {}) {
+std::function<bool(machine&)> attends(const problem& p, int blocks, const Mask& mask = {}) {
   const auto expected = emulated::on_the_host<float>(p.q.view(), regroup::dense(p.k.view(), p.v.view()), {.mask = mask});
   return [=](machine& on) {
     const auto got = emulated::attend<float>(on, p.q.view(), cuda::dense(on_device(p.k), on_device(p.v)),
-                                             cuda::attention_options<Mask>{.mask = mask}, 1, most_blocks);
+                                             cuda::attention_options<Mask>{.mask = mask}, blocks, blocks);
     return static_cast<bool>(same_bits(got, expected));
   };
 }
 
-/// Each of 8 rows sees one tile of 64 keys, and no two rows of a warp, or of neighbours, can stand for each other.
-struct one_tile_each {
+/// The same of keys in one page.
+template <class Mask>
+std::function<bool(machine&)> attends_page(const problem& p, const Mask& mask) {
+  const auto expected = emulated::on_the_host<float>(p.q.view(), regroup::dense(p.k.view(), p.v.view()), {.mask = mask});
+  return [=](machine& on) {
+    static constexpr int table[] = {0};
+    const auto keys = cuda::paged(on_device(p.k), on_device(p.v), cuda::device_view<const int>(table, {1, 1}));
+    const auto got = emulated::attend<float>(on, p.q.view(), keys, cuda::attention_options<Mask>{.mask = mask});
+    return static_cast<bool>(same_bits(got, expected));
+  };
+}
+
+/// Each of 8 rows sees 64 keys that no other sees, so many apart, and no two rows of a warp, or of neighbours, can stand for
+/// each other.
+struct own_keys {
+  index apart = 64;
   [[nodiscard]] constexpr regroup::key_range range(index, index, index query) const {
     const index tile = query % 2 * 4 + query / 2;
-    return {64 * tile, 64 * tile + 64};
+    return {apart * tile, apart * tile + 64};
   }
 };
 /// Every row sees every key, with a score of its own.
@@ -52,23 +66,35 @@ struct by_query {
   }
 };
 
-TEST(attention_faults, every_barrier) {  // three places in turn, two tiles, two panels of columns
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends(normal(3, 8, 66, 33, 3), 1)), 3 * (1 + 2 * (1 + 2 + 1)));
+// A block looks at what its rows see of all keys, which says which leaves they need, and then at what they see of each.
+constexpr int looks = 2, leaf_keys = 1024;
+
+TEST(attention_faults, every_barrier) {  // three places in turn, two of each look, two tiles, two panels of columns, weights
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends(normal(3, 8, 66, 33, 3), 1)), 3 * (looks * 2 + 2 * (2 + 1)));
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends_page(normal(1, 8, 66, 33, 3), by_query{})),
+            looks * 2 + 2 * (1 + 2 + 1));
 }
 
 TEST(attention_faults, every_shuffle) {  // the largest score stands where one step of the reduction alone can lose it
   problem p = normal(6, 8, 64, 1, 2);
   for (float& x : p.q.values) x = 1;
   for (index b = 0; b < 6; ++b) p.k.view()(b, 0, b == 5 ? 0 : 2 * (16 >> b), 0) = 9;
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends(p, 6)), 2 * 6);
+  constexpr int of_look = 2;  // of a warp's two rows
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends(p, 6), looks * of_look), looks * of_look + 2 * 6);
+  each_is_caught(fault::shift_shuffle, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}), 0, of_look);
+  each_is_caught(fault::shift_shuffle, attends(normal(1, 8, 512, 1, 1), 1, own_keys{}), of_look, looks * of_look);
 }
 
 TEST(attention_faults, every_index_of_shared_memory) {
   if (order::small()) GTEST_SKIP() << "some hundred kernels";
-  // The first of a thread's reads tell it which keys its rows see, the others what they hold.
-  EXPECT_GT(each_is_caught(fault::shift_get, attends(normal(1, 8, 512, 1, 1), 1, one_tile_each{}), 0, 8), 8);
-  EXPECT_GT(each_is_caught(fault::shift_get, attends(normal(1, 8, 64, 5, 2), 1, by_query{}), 8), 140);
-  EXPECT_EQ(each_is_caught(fault::shift_set, attends(normal(1, 8, 64, 5, 2), 1, by_query{})), 1 + 1 + 1 + 4 + 2);
+  constexpr int of_look = 1 + 4;  // a row's keys, and each warp's
+  each_is_caught(fault::shift_get, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}), 0, of_look);
+  each_is_caught(fault::shift_get, attends(normal(1, 8, 512, 1, 1), 1, own_keys{}), of_look, looks * of_look);
+  const problem p = normal(1, 8, 64, 5, 2);
+  EXPECT_GT(each_is_caught(fault::shift_get, attends(p, 1, by_query{}), looks * of_look), looks * of_look + 70);
+  EXPECT_GT(each_is_caught(fault::shift_get, attends_page(p, by_query{}), looks * of_look), looks * of_look + 140);
+  EXPECT_EQ(each_is_caught(fault::shift_set, attends(p, 1, by_query{})), looks * 2 + 1 + 4 + 2);
+  EXPECT_EQ(each_is_caught(fault::shift_set, attends_page(p, by_query{})), looks * 2 + 1 + 1 + 4 + 2);
 }
 
 }  // namespace

@@ -123,9 +123,8 @@ TEST(launches, of_rows) {
         EXPECT_EQ(on.blocks.back(), at_most(count * groups(n, tile_elements))) << where;
       } else {
         ASSERT_EQ(on.blocks.size(), 1u) << where;
-        const int rows_of_block = plan.taken == cuda::row_plan::by::four_threads ? 32
-                                  : plan.taken == cuda::row_plan::by::strips     ? std::max(4 / plan.strips, 1)
-                                                                                 : 1;
+        using by = cuda::row_plan::by;
+        const int rows_of_block = plan.taken == by::four_threads ? 32 : plan.taken == by::strips && plan.strips == 1 ? 4 : 1;
         EXPECT_EQ(on.blocks[0], at_most(groups(count, rows_of_block) * plan.cluster)) << where;
       }
     }

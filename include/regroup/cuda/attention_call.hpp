@@ -131,7 +131,7 @@ template <class Sights, class Places>
 struct tile_of_keys {
   const attention_place& at;
   const Sights& sights;
-  const Places& places;
+  Places places;
   index leaf_first;
   int first, keys;
   bool looks, is_whole;
@@ -189,12 +189,12 @@ struct leaf_of_keys {
     return b.template shared<key_place, buffers * tile_keys>();
   }
 };
-/// A leaf by a tile that is folded when the one before is done.
+/// A leaf by a tile that is folded when the one before is done, and may come to the same memory.
 template <class Tile, class Block, class Leaf, class States>
 constexpr void fold_each_tile(const Tile& by, Block& b, attention_turns& turn, const Leaf& leaf, States& s) {
   for (int tile = leaf.first_tile(); tile < leaf.end(); tile += Leaf::tile_keys) {
     leaf.note(b, turn, tile);
-    b.barrier();
+    if (!leaf.is_dense() || (Tile::reuses_memory && tile > leaf.first_tile())) b.barrier();
     const auto places = leaf.places(b, turn, tile);
     by.fold(b, turn, leaf.tile(tile, places), s);
   }

@@ -247,7 +247,7 @@ struct attend_nodes {
       if (s.first < s.last) own.some = {s.first, s.last};
       if (s.head >= 0) own.every = {s.first, s.last};
     }
-    for (int d = warp_threads / 2; d >= 1; d /= 2) own = own + b.template shuffle_down<warp_threads>(own, d);
+    for (int d = warp_rows / 2; d >= 1; d /= 2) own = own + b.template shuffle_down<warp_threads>(own, d);
     own = b.template broadcast<warp_threads>(own);
     if (i == 0) of_warps.set(warp, own);
     b.barrier();  // nobody writes again before a row's next sights, which have one too
@@ -278,7 +278,7 @@ struct merge_nodes {
   static constexpr index most_parts = index{at_once} << levels;
   using fine = of_two_columns<Shape>;
   using state = typename fine::state;
-  static constexpr index threads = index{Shape::thread_rows} * fine::parts * block_threads;  // of a unit
+  static constexpr index unit_threads = index{Shape::thread_rows} * fine::parts * block_threads;  // of a unit
   attention_call<T> call;
   index parts;
   waiting_states<Shape> nodes;
@@ -297,7 +297,7 @@ struct merge_nodes {
  private:
   template <class Block>
   constexpr void merge_all(Block& b) const {
-    for (index i = b.block(); i < units_of<Shape>(call) * threads / block_threads; i += b.blocks()) {
+    for (index i = b.block(); i < units_of<Shape>(call) * unit_threads / block_threads; i += b.blocks()) {
       const index unit = i / (Shape::thread_rows * fine::parts);
       const int r = static_cast<int>(i / fine::parts % Shape::thread_rows), part = static_cast<int>(i % fine::parts);
       const attention_place at = place<Shape>(call, unit);

@@ -77,14 +77,14 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       stage_keys<HasPieces>(b, leaf, tile, v_rows(of.v_turn), call.v, call.has_v_rows, leaf.origin.v, tile.at.first_column,
                             call.dv, [&](int key) { return tile.places(key).v; });
     };
-    /// Waits for what is staged; whether all of v fits products.
+    /// Waits for what is staged, if anything; whether all of v fits products.
     const auto arrive = [&](const step& of) {
       b.wait_for_copies();
       if (!is_careful) {
         b.barrier();
         return true;
       }
-      return !b.any(!(is_last(of) ? clear_v(b, v_rows(of.v_turn)) : true));
+      return !b.any(is_last(of) && of.tile < leaf.end() && !clear_v(b, v_rows(of.v_turn)));
     };
     step now{leaf.first_tile(), 0, 0, 0};
     leaf.note(b, turn, now.tile);

@@ -16,6 +16,7 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
   using pair = mma_pair<T>;
   using factor = mma_factor<T>;
   static constexpr int resident_blocks = 2;
+  static constexpr bool reuses_memory = true;
   static constexpr int panel = warp_threads;      // columns of q, k or v in shared memory at once
   static constexpr int step = tile_keys / 2 + 4;  // pairs from a row of q, or of weights, to the next, over the banks
   static constexpr int k_step = panel / 2 + 4;    // factors from a key of k to the next

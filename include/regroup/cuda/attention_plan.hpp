@@ -332,7 +332,7 @@ void launch_attention(const Launch& launch, const attention_plan& plan, const at
     if (plan.parts == 1) return;
     using merge = merge_nodes<T, Shape, put>;
     launch(merge{work.call, plan.parts, nodes, work.put},
-           smaller(plan.units * merge::threads / block_threads, most_blocks));
+           smaller(plan.units * merge::unit_threads / block_threads, most_blocks));
   });
 }
 

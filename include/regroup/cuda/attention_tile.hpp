@@ -62,6 +62,7 @@ struct plain_tile {
   static constexpr int thread_rows = shape::thread_rows, rows = shape::rows;
   static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
   static constexpr int panel = warp_threads;  // columns of q and k in shared memory at once
+  static constexpr bool reuses_memory = false;  // that no barrier of its own is between
   using states = state[static_cast<std::size_t>(thread_rows)];
   using scores = float[static_cast<std::size_t>(thread_rows)][2];
   const attention_call<T>& call;
