@@ -171,14 +171,15 @@ TEST(cross_entropy_rows, a_wrong_target_makes_its_row_nan_where_nobody_can_throw
 }
 
 /// Rows that one block takes in turn, whose largest element stands in each of the lanes that one wrong step leaves out, in
-/// any strip: just above the others, so that every summand weighs. None of them is ignored, since 0 hides everything. The
-/// targets are checked on a machine that works.
+/// any strip. The others are so near it that the weights are alike, and in what order they are added shows; none of the rows
+/// is ignored, since 0 hides everything. The targets are checked on a machine that works.
 std::function<bool(machine&)> crosses(std::int64_t count, std::int64_t n) {
   std::vector<std::pair<call<float, int>, call<float, int>>> calls;
   for (const std::int64_t at : emulated::places_left_out(n)) {
     auto device = some<float>(kind::plain, count, n, loss_reduction::none, 3 + calls.size());
+    for (float& x : device.logits) x /= 8;
     for (std::int64_t r = 0; r < count; ++r) {
-      device.logits[static_cast<std::size_t>(r * n + at)] = 9 + 0.37f * static_cast<float>(r);
+      device.logits[static_cast<std::size_t>(r * n + at)] = 1.125f + 0.05f * static_cast<float>(r);
       device.targets[static_cast<std::size_t>(r)] = static_cast<int>((11 + 5 * r) % n);
     }
     auto host = device;

@@ -14,6 +14,7 @@ namespace {
 
 namespace cuda = regroup::cuda;
 using emulated::each_is_caught;
+using emulated::each_is_caught_of;
 using emulated::fault;
 using emulated::machine;
 using regroup::softmax_parts::probability;
@@ -21,14 +22,14 @@ using regroup::softmax_parts::probability;
 using input = std::vector<float>;
 
 /// softmax in place of rows, all those of an input as long as each other, by so many blocks or clusters, against the same
-/// without a fault.
+/// without a fault: of x / 8, so that the weights are alike, and in what order they are added shows.
 std::function<bool(machine&)> normalises(const std::vector<input>& inputs, std::int64_t count, int clusters,
                                          std::int64_t blocks = 1) {
   const auto run = [=](machine& on) {
     order::digest all;
     for (input ys : inputs) {
       const auto places = emulated::places_of(ys, count);
-      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 1, blocks, clusters)).add(ys);
+      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 0.125, blocks, clusters)).add(ys);
     }
     return all.value();
   };
@@ -37,8 +38,7 @@ std::function<bool(machine&)> normalises(const std::vector<input>& inputs, std::
   return [=](machine& on) { return run(on) == expected; };
 }
 
-/// The largest element of every row in each of the places that one wrong step leaves out, just above the others, so that
-/// every summand weighs.
+/// The largest element of every row in each of the places that one wrong step leaves out.
 std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n, int clusters = cuda::most_cluster_blocks) {
   std::vector<input> inputs;
   for (const std::int64_t at : emulated::places_left_out(n)) {
@@ -71,7 +71,7 @@ std::function<bool(machine&)> split_row(std::int64_t blocks) {
   input xs = order::numbers<float>(order::kind::plain, 17 * regroup::tile_elements - 5, 77);
   const auto lanes = emulated::places_left_out(cuda::strip_elements);
   for (std::size_t t = 0; t < 17; ++t) {
-    xs[t * 4096 + static_cast<std::size_t>(lanes[t % lanes.size()])] = 300 + 0.37f * static_cast<float>(t);
+    xs[t * 4096 + static_cast<std::size_t>(lanes[t % lanes.size()])] = 2400 + 3 * static_cast<float>(t);
   }
   return normalises({xs}, 1, 1, blocks);
 }
@@ -89,23 +89,26 @@ TEST(softmax_faults, every_shuffle) {  // of 64 lanes or fewer one place off tur
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(64, 7)), 2 * (3 + 3 + 1));
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(2, 1100)), 2 * (5 + 1 + (3 + 5)));
   if (order::small()) return;
-  constexpr int of_two_tiles = 5 + 3 + (3 + 5) + 1;  // the last by a warp whose sum nobody asks for
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(1, 8000), 0, of_two_tiles - 1), of_two_tiles);
+  EXPECT_EQ(each_is_caught_of(0, fault::shift_shuffle, rows(1, 8000)), 5 + 3 + 1);  // whom the sum is asked for
+  // where a tile ends; then nobody asks
+  EXPECT_EQ(each_is_caught_of(7, fault::shift_shuffle, rows(1, 8000), 5 + 3 + (3 + 5)), 5 + 3 + (3 + 5) + 1);
 }
 
 TEST(softmax_faults, every_index_of_shared_memory) {  // one row; arrays of one element have no wrong place
   for (const auto what : {fault::shift_get, fault::shift_set}) {
     const bool gets = what == fault::shift_get;
     EXPECT_EQ(each_is_caught(what, rows(1, 1100)), 1 + 1);
-    EXPECT_EQ(each_is_caught(what, rows(1, 8000), 0, 1 + 1), gets ? 1 + (1 + 1) : 1 + 1);  // the last as above
+    for (const int warp : {1, 7}) {  // who reads what was passed on, and last a sum that nobody asks for
+      EXPECT_EQ(each_is_caught_of(warp, what, rows(1, 8000), 1 + 1), gets ? 1 + (1 + 1) : 1 + 1);
+    }
     EXPECT_EQ(each_is_caught(what, rows(1, 8300, 1)), gets ? (3 + 1) + (3 * 3 + 1 + 1) + 1 : 1 + (3 + 1) + 1);
   }
 }
 
 TEST(softmax_faults, of_what_is_turned) {
   constexpr int steps = 3 * cuda::strip_steps;
-  for (const bool reads : {true, false}) {
-    EXPECT_EQ(each_is_caught(fault::skip_barrier, turns(reads), 0, 2 * steps - 1), 2 * steps);  // nobody comes after the last
+  for (const bool reads : {true, false}) {  // nobody comes after the last barrier
+    EXPECT_EQ(each_is_caught(fault::skip_barrier, turns(reads), 0, 2 * steps - 1), 2 * steps);
     for (const auto what : {fault::shift_get, fault::shift_set}) {
       EXPECT_EQ(each_is_caught(what, turns(reads)), cuda::quad_elements * steps);
     }
