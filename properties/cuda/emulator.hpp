@@ -392,7 +392,10 @@ class machine::operations_of {
     return {*this, memory, N};
   }
   [[nodiscard]] struct machine::thread& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
-  [[nodiscard]] access now() const { return {thread_, own().cluster_epoch, own().block_epoch, own().group_epoch}; }
+  /// What comes after a thread has arrived is not before the cluster's barrier.
+  [[nodiscard]] access now() const {
+    return {thread_, own().cluster_epoch + (own().has_arrived ? 1 : 0), own().block_epoch, own().group_epoch};
+  }
   bool hit(fault::kind what) const {
     const int number = own().counts[what]++;
     if (machine_.fault_.warp >= 0 && machine_.fault_.warp != thread_ / regroup::cuda::warp_threads) return false;
