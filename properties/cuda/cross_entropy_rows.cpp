@@ -44,14 +44,14 @@ struct call {
   }
   /// Whether the targets are right.
   bool on_the_device(machine& on) { return on_the_device(on, on); }
-  bool on_the_device(machine& checks, machine& on) {
+  bool on_the_device(machine& checks, machine& on, regroup::index most_blocks = cuda::most_blocks) {
     const cuda::device_view<X> x(logits.data(), shape());
     const cuda::device_view<Target> t(targets.data(), {shape()[0]});
     const cuda::entropy_work<X, Target> work(
         x, t,
         {.ignore_index = 7, .reduction = reduction, .gradient = x,
          .losses = cuda::device_view<float>(losses.data(), {shape()[0]})});
-    const emulated::executor executor{on};
+    const emulated::executor executor{on, cuda::most_cluster_blocks, most_blocks};
     const std::size_t bytes = work.bytes(executor);
     const auto memory = emulated::memory_of(bytes);
     work.check(emulated::executor{checks}, {memory.data(), bytes});
@@ -63,14 +63,15 @@ struct call {
 };
 
 template <class X, class Target = int>
-call<X, Target> some(kind k, std::int64_t count, std::int64_t classes, loss_reduction reduction = loss_reduction::mean) {
+call<X, Target> some(kind k, std::int64_t count, std::int64_t classes, loss_reduction reduction = loss_reduction::mean,
+                     std::uint64_t seed = 3) {
   order::dice random(static_cast<std::uint64_t>(classes));
   std::vector<Target> targets;
   for (std::int64_t r = 0; r < count; ++r) {
     targets.push_back(static_cast<Target>(random(0, 4) == 0 ? 7 : random(0, classes - 1)));
   }
   std::vector<X> xs;
-  for (const float x : order::numbers<float>(k, count * classes, 3)) xs.push_back(X(x));
+  for (const float x : order::numbers<float>(k, count * classes, seed)) xs.push_back(X(x));
   return {xs, targets, reduction};
 }
 
@@ -169,15 +170,17 @@ TEST(cross_entropy_rows, a_wrong_target_makes_its_row_nan_where_nobody_can_throw
   }
 }
 
-/// Rows whose largest element stands in each of the lanes that one wrong step leaves out, so large that what misses it
-/// overflows; the targets are checked on a machine that works.
+/// Rows that one block takes in turn, whose largest element stands in each of the lanes that one wrong step leaves out, in
+/// any strip. The others are so near it that the weights are alike, and in what order they are added shows; none of the rows
+/// is ignored, since 0 hides everything. The targets are checked on a machine that works.
 std::function<bool(machine&)> crosses(std::int64_t count, std::int64_t n) {
   std::vector<std::pair<call<float, int>, call<float, int>>> calls;
-  for (const std::int64_t lane : {0, 1, 2, 4, 8, 16, 32, 64, 96}) {
-    if (lane >= n) break;
-    auto device = some<float>(kind::plain, count, n, loss_reduction::none);
+  for (const std::int64_t at : emulated::places_left_out(n)) {
+    auto device = some<float>(kind::plain, count, n, loss_reduction::none, 3 + calls.size());
+    for (float& x : device.logits) x /= 8;
     for (std::int64_t r = 0; r < count; ++r) {
-      device.logits[static_cast<std::size_t>(r * n + lane)] = 300 + 0.37f * static_cast<float>(r);
+      device.logits[static_cast<std::size_t>(r * n + at)] = 1.125f + 0.05f * static_cast<float>(r);
+      device.targets[static_cast<std::size_t>(r)] = static_cast<int>((11 + 5 * r) % n);
     }
     auto host = device;
     host.on_the_host();
@@ -186,7 +189,7 @@ std::function<bool(machine&)> crosses(std::int64_t count, std::int64_t n) {
   return [calls](machine& on) {
     for (auto [device, host] : calls) {
       machine checks;
-      device.on_the_device(checks, on);
+      device.on_the_device(checks, on, 1);
       if (digest_of(device.losses) != digest_of(host.losses)) return false;
       if (digest_of(device.logits) != digest_of(host.logits)) return false;
     }
@@ -197,12 +200,14 @@ std::function<bool(machine&)> crosses(std::int64_t count, std::int64_t n) {
 TEST(cross_entropy_faults, every_operation_of_a_row) {
   using emulated::each_is_caught;
   using emulated::fault;
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(64, 7)), 7);
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(8, 1024)), 14);
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(3, 2048)), 14);
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, crosses(3, 2048)), 4);
-  EXPECT_EQ(each_is_caught(fault::shift_get, crosses(3, 2048)), 3);
-  EXPECT_EQ(each_is_caught(fault::shift_set, crosses(3, 2048)), 2);
+  // Of a maximum, of a sum, and what tells the map. Four threads hold a row, 32 rows a block:
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(64, 7)), 2 * (3 + 3 + 1));
+  // a warp each: its 32 threads are joined; lanes 64 and 32 apart are halved by three, and then 16 to 1
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(8, 1024)), 2 * (5 + (3 + 5) + 1));
+  // two warps: they are joined as well, and the map goes through shared memory, where one place cannot be missed
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(3, 2048)), 3 * (5 + 1 + (3 + 5)));
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, crosses(3, 2048)), 3 * (1 + 2 + 1));
+  for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_EQ(each_is_caught(what, crosses(1, 2048)), 1 + 1);
 }
 
 TEST(row_verbs, refuse_with_sentences) {

@@ -66,17 +66,20 @@ TEST(emulator, every_thread_of_every_block_runs_once) {
 TEST(emulator, shuffles_and_broadcasts_stay_in_their_group) {
   std::vector<int> down(64, -1);
   std::vector<int> up(64, -1);
+  std::vector<int> across(64, -1);
   std::vector<int> first(64, -1);
   EXPECT_EQ(verdict([&](auto& b) {
               const auto t = static_cast<std::size_t>(b.thread());
               down[t] = b.template shuffle_down<8>(b.thread(), 3);
               up[t] = b.template shuffle_up<8>(b.thread(), 3);
+              across[t] = b.template shuffle_xor<8>(b.thread(), 5);
               first[t] = b.template broadcast<4>(b.thread());
             }),
             "");
   for (int t = 0; t < 64; ++t) {
     EXPECT_EQ(down[static_cast<std::size_t>(t)], t % 8 < 5 ? t + 3 : t) << t;
     EXPECT_EQ(up[static_cast<std::size_t>(t)], t % 8 >= 3 ? t - 3 : t) << t;
+    EXPECT_EQ(across[static_cast<std::size_t>(t)], t ^ 5) << t;
     EXPECT_EQ(first[static_cast<std::size_t>(t)], t / 4 * 4) << t;
   }
 }
@@ -241,6 +244,40 @@ TEST(emulator, refuses_what_only_a_barrier_of_the_cluster_makes_safe) {
               if (b.cluster_rank() == 0) meet(b);
             }, 2),
             "a thread has returned that others wait for");
+}
+
+TEST(emulator, refuses_what_comes_between_arriving_and_waiting) {
+  EXPECT_EQ(verdict([](auto& b) { b.cluster_wait(); }, 2), "a thread waits for its cluster before it has arrived");
+  const auto says = [](bool has_written) {
+    return verdict([=](auto& b) {
+      meet(b);
+      b.template shared_of<int, 64>(1 - b.cluster_rank()).set(b.thread(), 1);
+      b.cluster_arrive(has_written);
+      b.cluster_wait();
+    }, 2);
+  };
+  EXPECT_EQ(says(true), "");
+  EXPECT_EQ(says(false), "a thread arrives that does not say what it has written");
+  EXPECT_EQ(verdict([](auto& b) {
+              meet(b);
+              b.cluster_arrive(true);
+              b.template shared_of<int, 64>(1 - b.cluster_rank()).set(b.thread(), 1);
+              b.cluster_wait();
+            }, 2),
+            "shared memory of another block after arriving at a barrier");
+  const auto writes = [](bool before) {
+    return verdict([=](auto& b) {
+      auto x = b.template shared<int, 64>();
+      if (before) x.set(b.thread(), 1);
+      b.cluster_arrive(true);
+      if (!before) x.set(b.thread(), 1);
+      b.cluster_wait();
+      b.template shared_of<int, 64>(1 - b.cluster_rank()).get(b.thread());
+      meet(b);
+    }, 2);
+  };
+  EXPECT_EQ(writes(true), "");
+  EXPECT_EQ(writes(false), "a read races with a write");
 }
 
 TEST(emulator, refuses_an_index_outside_an_array) {

@@ -37,10 +37,12 @@ struct broken_kernel : std::runtime_error {
 
 enum class schedule { forward, backward, random };
 
-/// One operation of a kind, counted from 0 in each thread's own order, that is left out or done at a wrong place.
+/// One operation of a kind, counted from 0 in each thread's own order, that is left out or done at a wrong place: by every
+/// warp, or by one, as they are counted through a cluster. An array of one element has no wrong place.
 struct fault {
   enum kind { none, skip_barrier, skip_wait, shift_shuffle, shift_get, shift_set, shift_block, kinds } what = none;
   int which = 0;
+  int warp = -1;  // every
 };
 
 class machine {
@@ -48,7 +50,7 @@ class machine {
   explicit machine(schedule order = schedule::forward, std::uint64_t seed = 1, fault broken = {})
       : order_(order), random_(seed), fault_(broken) {}
 
-  /// Operations that the busiest thread has done, of the kind that a fault would hit.
+  /// Operations that the busiest thread has done, of those that a fault would hit, and of the kind.
   [[nodiscard]] int operations(fault::kind what) const { return most_[what]; }
 
   /// Runs a kernel over a grid, cluster after cluster of so many blocks.
@@ -227,6 +229,7 @@ class machine::operations_of {
     const int from = thread_ % Width - d - (hit(fault::shift_shuffle) ? 1 : 0);
     return from_group<Width>(x, from >= 0 ? from - thread_ % Width : 0);
   }
+  /// A fault takes a place too low: one too high would, after d = 1, ..., have the same.
   template <int Width, class T>
   T shuffle_xor(const T& x, int d) {
     const int own_place = thread_ % Width, shift = hit(fault::shift_shuffle) ? Width - 1 : 0;
@@ -389,9 +392,13 @@ class machine::operations_of {
     return {*this, memory, N};
   }
   [[nodiscard]] struct machine::thread& own() const { return machine_.threads_[static_cast<std::size_t>(thread_)]; }
-  [[nodiscard]] access now() const { return {thread_, own().cluster_epoch, own().block_epoch, own().group_epoch}; }
+  /// What comes after a thread has arrived is not before the cluster's barrier.
+  [[nodiscard]] access now() const {
+    return {thread_, own().cluster_epoch + (own().has_arrived ? 1 : 0), own().block_epoch, own().group_epoch};
+  }
   bool hit(fault::kind what) const {
     const int number = own().counts[what]++;
+    if (machine_.fault_.warp >= 0 && machine_.fault_.warp != thread_ / regroup::cuda::warp_threads) return false;
     machine_.most_[what] = std::max(machine_.most_[what], number + 1);
     return machine_.fault_.what == what && machine_.fault_.which == number;
   }

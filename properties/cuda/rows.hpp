@@ -13,17 +13,18 @@ namespace emulated {
 
 namespace cuda = regroup::cuda;
 
-/// What a cuda::device has for the verbs of rows.
+/// What a cuda::device has for the verbs of rows; of so many blocks or clusters at most.
 struct executor {
   machine& on;
   int clusters = cuda::most_cluster_blocks;
+  index most_blocks = cuda::most_blocks;
   template <class Kernel>
   [[nodiscard]] int most_cluster_blocks() const {
     return clusters;
   }
   template <class Kernel>
   void launch(const Kernel& kernel, index blocks, int cluster = 1) const {
-    on.run(kernel, blocks, cuda::threads_of<Kernel>, cluster);
+    on.run(kernel, std::min(blocks, most_blocks * cluster), cuda::threads_of<Kernel>, cluster);
   }
   template <class Batch, class M, class Put>
   void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
@@ -54,10 +55,8 @@ void run_rows(machine& on, const In& rows, const Out& out, regroup::softmax_part
               index most_blocks = cuda::most_blocks, int clusters = cuda::most_cluster_blocks) {
   const auto bytes = cuda::workspace_of<Real, Look>(rows).bytes;
   const auto workspace = memory_of(bytes);
-  const auto launch = [&](const auto& kernel, index blocks, int cluster) {
-    using kernel_type = std::remove_cvref_t<decltype(kernel)>;
-    on.run(kernel, std::min(blocks, most_blocks * cluster), cuda::threads_of<kernel_type>, cluster);
-  };
+  const executor launcher{on, clusters, most_blocks};
+  const auto launch = [&](const auto& kernel, index blocks, int cluster) { launcher.launch(kernel, blocks, cluster); };
   cuda::launch_rows(launch, clusters, rows, out, seen, look, workspace.data());
 }
 
@@ -69,6 +68,18 @@ std::vector<Real> normalise(machine& on, const cuda::row_batch<X>& x, const cuda
   const auto seen = regroup::softmax_parts::scale_of<Real>(scale);
   run_rows(on, x, y, seen, cuda::look_normalise<Map, Real>{seen, {lse.data(), 1}}, most_blocks, clusters);
   return lse;
+}
+
+/// Places of a row of n elements that one wrong step of a tree leaves out: in the lanes of every strip, and of the first
+/// past two tiles, which are as many as are folded by a way of their own.
+inline std::vector<index> places_left_out(index n) {
+  std::vector<index> places;
+  for (index first = 0; first < n && first <= 2 * regroup::tile_elements; first += cuda::strip_elements) {
+    for (const index lane : {0, 1, 2, 4, 8, 16, 32, 64, 96}) {
+      if (first + lane < n) places.push_back(first + lane);
+    }
+  }
+  return places;
 }
 
 /// The rows of an array.

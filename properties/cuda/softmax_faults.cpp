@@ -14,6 +14,7 @@ namespace {
 
 namespace cuda = regroup::cuda;
 using emulated::each_is_caught;
+using emulated::each_is_caught_of;
 using emulated::fault;
 using emulated::machine;
 using regroup::softmax_parts::probability;
@@ -21,14 +22,14 @@ using regroup::softmax_parts::probability;
 using input = std::vector<float>;
 
 /// softmax in place of rows, all those of an input as long as each other, by so many blocks or clusters, against the same
-/// without a fault.
+/// without a fault: of x / 8, so that the weights are alike, and in what order they are added shows.
 std::function<bool(machine&)> normalises(const std::vector<input>& inputs, std::int64_t count, int clusters,
                                          std::int64_t blocks = 1) {
   const auto run = [=](machine& on) {
     order::digest all;
     for (input ys : inputs) {
       const auto places = emulated::places_of(ys, count);
-      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 1, blocks, clusters)).add(ys);
+      all.add(emulated::normalise<probability>(on, emulated::rows_of(ys, count), places, 0.125, blocks, clusters)).add(ys);
     }
     return all.value();
   };
@@ -37,67 +38,98 @@ std::function<bool(machine&)> normalises(const std::vector<input>& inputs, std::
   return [=](machine& on) { return run(on) == expected; };
 }
 
-/// The lanes that one wrong step of the tree leaves out.
-constexpr std::int64_t lanes_left_out[] = {0, 1, 2, 4, 8, 16, 32, 64, 96};
-
-/// The largest element of every row in each of those lanes, in any of its strips.
+/// The largest element of every row in each of the places that one wrong step leaves out.
 std::function<bool(machine&)> rows(std::int64_t count, std::int64_t n, int clusters = cuda::most_cluster_blocks) {
   std::vector<input> inputs;
-  for (std::int64_t first = 0; first < n; first += cuda::strip_elements) {
-    for (const std::int64_t lane : lanes_left_out) {
-      if (first + lane >= n) break;
-      inputs.push_back(order::numbers<float>(order::kind::plain, count * n, 77));
-      for (std::int64_t r = 0; r < count; ++r) {
-        inputs.back()[static_cast<std::size_t>(r * n + first + lane)] = 9 + 0.37f * static_cast<float>(r);
-      }
-      if (first >= 2 * regroup::tile_elements) break;  // two tiles are as many as a block folds by a way of its own
+  for (const std::int64_t at : emulated::places_left_out(n)) {
+    inputs.push_back(order::numbers<float>(order::kind::plain, count * n, 77 + inputs.size()));
+    for (std::int64_t r = 0; r < count; ++r) {
+      inputs.back()[static_cast<std::size_t>(r * n + at)] = 9 + 0.37f * static_cast<float>(r);
     }
   }
   return normalises(inputs, count, clusters);
 }
 
+/// 1024 elements a row that a block's warps turn to have neighbours, when they read them or when they write them; what is
+/// turned is one place off, and the other made of quads. Three rows a warp.
+std::function<bool(machine&)> turns(bool reads) {
+  constexpr std::int64_t count = 12, n = cuda::strip_elements;
+  const input xs = order::numbers<float>(order::kind::plain, count * n + 1, 77);
+  const auto run = [=](machine& on) {
+    input ys(xs.size());
+    const cuda::row_batch<const float> x{xs.data() + (reads ? 1 : 0), count, n, n, 1};
+    const cuda::row_batch<float> y{ys.data() + (reads ? 0 : 1), count, n, n, 1};
+    return order::digest().add(emulated::normalise<probability>(on, x, y, 1, 1)).add(ys).value();
+  };
+  machine whole;
+  const std::uint64_t expected = run(whole);
+  return [=](machine& on) { return run(on) == expected; };
+}
+
 /// A row that is split, whose tiles have their largest elements in those lanes: so large that what misses one overflows.
 std::function<bool(machine&)> split_row(std::int64_t blocks) {
   input xs = order::numbers<float>(order::kind::plain, 17 * regroup::tile_elements - 5, 77);
+  const auto lanes = emulated::places_left_out(cuda::strip_elements);
   for (std::size_t t = 0; t < 17; ++t) {
-    xs[t * 4096 + static_cast<std::size_t>(lanes_left_out[t % 9])] = 300 + 0.37f * static_cast<float>(t);
+    xs[t * 4096 + static_cast<std::size_t>(lanes[t % lanes.size()])] = 2400 + 3 * static_cast<float>(t);
   }
   return normalises({xs}, 1, 1, blocks);
 }
 
 }  // namespace
 
-TEST(softmax_faults, every_barrier) {
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(3, 1100)), 12);
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 2 * 4096 + 100, 1)), 16);
+TEST(softmax_faults, every_barrier) {  // of a maximum, of a sum, and what tells the map
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(3, 1100)), 3 * (1 + 2 + 1));
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(3, 4096)), 3 * (1 + 4 + 1));
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 2 * 4096 + 100, 1)), 2 * (2 + (3 + 1 + 1) + 1));
 }
 
-TEST(softmax_faults, every_shuffle) {
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(8, 140)), 28);
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(64, 7)), 14);
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(2, 1100)), 28);
+TEST(softmax_faults, every_shuffle) {  // of 64 lanes or fewer one place off turns all the tree, which has the same bits
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(8, 140)), 2 * (5 + (3 + 5) + 1));  // two rows for each warp
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(64, 7)), 2 * (3 + 3 + 1));
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, rows(2, 1100)), 2 * (5 + 1 + (3 + 5)));
+  if (order::small()) return;
+  EXPECT_EQ(each_is_caught_of(0, fault::shift_shuffle, rows(1, 8000)), 5 + 3 + 1);  // whom the sum is asked for
+  // where a tile ends; then nobody asks
+  EXPECT_EQ(each_is_caught_of(7, fault::shift_shuffle, rows(1, 8000), 5 + 3 + (3 + 5)), 5 + 3 + (3 + 5) + 1);
 }
 
-TEST(softmax_faults, every_index_of_shared_memory) {  // one row: then all threads count alike
+TEST(softmax_faults, every_index_of_shared_memory) {  // one row; arrays of one element have no wrong place
   for (const auto what : {fault::shift_get, fault::shift_set}) {
-    EXPECT_GE(each_is_caught(what, rows(1, 1100)), 2);
-    EXPECT_GT(each_is_caught(what, rows(1, 8300, 1)), 4);
+    const bool gets = what == fault::shift_get;
+    EXPECT_EQ(each_is_caught(what, rows(1, 1100)), 1 + 1);
+    for (const int warp : {1, 7}) {  // who reads what was passed on, and last a sum that nobody asks for
+      EXPECT_EQ(each_is_caught_of(warp, what, rows(1, 8000), 1 + 1), gets ? 1 + (1 + 1) : 1 + 1);
+    }
+    EXPECT_EQ(each_is_caught(what, rows(1, 8300, 1)), gets ? (3 + 1) + (3 * 3 + 1 + 1) + 1 : 1 + (3 + 1) + 1);
+  }
+}
+
+TEST(softmax_faults, of_what_is_turned) {
+  constexpr int steps = 3 * cuda::strip_steps;
+  for (const bool reads : {true, false}) {  // nobody comes after the last barrier
+    EXPECT_EQ(each_is_caught(fault::skip_barrier, turns(reads), 0, 2 * steps - 1), 2 * steps);
+    for (const auto what : {fault::shift_get, fault::shift_set}) {
+      EXPECT_EQ(each_is_caught(what, turns(reads)), cuda::quad_elements * steps);
+    }
   }
 }
 
 TEST(softmax_faults, of_a_cluster) {  // two whole blocks; or four, the third with one tile and the last without any
-  EXPECT_EQ(each_is_caught(fault::shift_block, rows(1, 16'500)), 6);
+  EXPECT_EQ(each_is_caught(fault::shift_block, rows(1, 16'500)), 3 * (1 + 1));
   if (order::small()) return;
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 16'384)), 17);
-  for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_GT(each_is_caught(what, rows(1, 16'500)), 4);
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 16'384)), 1 + 2 * ((1 + 1) + (4 + 1) + 1));
+  EXPECT_EQ(each_is_caught(fault::shift_get, rows(1, 16'500)), (1 + 1) + (1 + 1 + 1) + 1);
+  EXPECT_EQ(each_is_caught(fault::shift_set, rows(1, 16'500)), (1 + 1) + (1 + 1) + 1);
 }
 
 TEST(softmax_faults, of_a_split_row) {
   ASSERT_TRUE(cuda::plan_rows<float>(17 * 4096 - 5).is_split());
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, split_row(17)), 2 * 5);
-  for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_GE(each_is_caught(what, split_row(17)), 2);
+  EXPECT_EQ(each_is_caught(fault::shift_get, split_row(17)), 2 * (3 + 1));
+  EXPECT_EQ(each_is_caught(fault::shift_set, split_row(17)), 2);
   if (order::small()) return;
-  EXPECT_GT(each_is_caught(fault::skip_barrier, split_row(1)), 17 * 3);
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, split_row(1)), 17 * 2 * (1 + 1));
 }
 
 TEST(row_plan, by_the_length_and_the_device) {

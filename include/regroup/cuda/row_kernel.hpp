@@ -191,9 +191,8 @@ constexpr void map_strips(Team& of, const In& rows, const Out& out, scaled<Real>
   if (out.first == nullptr) return;
   const auto y = out[row];
   held.write(of.block(), y, of.first(), [&told](Real e) { return told(e, e); });
-  if constexpr (requires { told.finish(y, 0, 0); }) {
-    of.block().template group_barrier<warp_threads>();  // another of the warp may have written that place
-    if (held.holds(told.target - of.first())) told.finish(y, 0, told.target + 1);
+  if constexpr (requires { told.finish(y, 0, 0); }) {  // by whoever wrote that place
+    if (held.has_written(y, told.target - of.first())) told.finish(y, 0, told.target + 1);
   }
 }
 

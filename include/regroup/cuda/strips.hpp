@@ -102,9 +102,11 @@ class held_strip {
       });
     }
   }
-  /// Whether this thread holds place i of the strip.
-  [[nodiscard]] constexpr bool holds(index i) const {
-    return i >= 0 && i < left_ && i % lanes / quad_elements == thread_;
+  /// Whether it is this thread that write() has given place i of the strip to.
+  template <class Y>
+  [[nodiscard]] constexpr bool has_written(const strided<Y>& y, index i) const {
+    if (i < 0 || i >= left_) return false;
+    return (quads_of(y) != nullptr ? i % lanes / quad_elements : i % warp_threads) == thread_;
   }
 
  private:
