@@ -26,13 +26,13 @@ problem normal(index batches, index rows, index keys, index d, index dv) {
           cases::normal<float>({batches, 1, keys, dv}, 3)};
 }
 
-/// Attention by so many blocks, or fewer, against the host.
+/// Attention by so many blocks, or fewer, against the host; or by one that has all keys of a row.
 template <class Mask = regroup::no_mask>
-std::function<bool(machine&)> attends(const problem& p, int blocks, const Mask& mask = {}) {
+std::function<bool(machine&)> attends(const problem& p, int blocks, const Mask& mask = {}, bool in_parts = true) {
   const auto expected = emulated::on_the_host<float>(p.q.view(), regroup::dense(p.k.view(), p.v.view()), {.mask = mask});
   return [=](machine& on) {
     const auto got = emulated::attend<float>(on, p.q.view(), cuda::dense(on_device(p.k), on_device(p.v)),
-                                             cuda::attention_options<Mask>{.mask = mask}, blocks, blocks);
+                                             cuda::attention_options<Mask>{.mask = mask}, in_parts ? blocks : 0, blocks);
     return static_cast<bool>(same_bits(got, expected));
   };
 }
@@ -81,14 +81,14 @@ TEST(attention_faults, every_shuffle) {  // the largest score stands where one s
   for (index b = 0; b < 6; ++b) p.k.view()(b, 0, b == 5 ? 0 : 2 * (16 >> b), 0) = 9;
   constexpr int of_look = 2;  // of a warp's two rows
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends(p, 6), looks * of_look), looks * of_look + 2 * 6);
-  each_is_caught(fault::shift_shuffle, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}), 0, of_look);
+  each_is_caught(fault::shift_shuffle, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}, false), 0, of_look);
   each_is_caught(fault::shift_shuffle, attends(normal(1, 8, 512, 1, 1), 1, own_keys{}), of_look, looks * of_look);
 }
 
 TEST(attention_faults, every_index_of_shared_memory) {
   if (order::small()) GTEST_SKIP() << "some hundred kernels";
   constexpr int of_look = 1 + 4;  // a row's keys, and each warp's
-  each_is_caught(fault::shift_get, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}), 0, of_look);
+  each_is_caught(fault::shift_get, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}, false), 0, of_look);
   each_is_caught(fault::shift_get, attends(normal(1, 8, 512, 1, 1), 1, own_keys{}), of_look, looks * of_look);
   const problem p = normal(1, 8, 64, 5, 2);
   EXPECT_GT(each_is_caught(fault::shift_get, attends(p, 1, by_query{}), looks * of_look), looks * of_look + 70);

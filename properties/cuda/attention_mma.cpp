@@ -265,27 +265,40 @@ TEST(attention_mma_of_16_bits, no_bank_of_shared_memory_is_asked_twice) {
   expect_no_conflicts<cuda::mma16_leaf<bfloat16, regroup::no_mask, cuda::mma_shape<16, 2>>>();
 }
 
+// A block looks at what its rows see of all keys, and then of the leaf: two barriers each, the shuffles of a warp's 16 rows and
+// a broadcast, a read of a row's keys and of each warp's. The plain kernel's tests break them.
+constexpr int looks = 2, barriers_of_look = 2, shuffles_of_look = 4 + 1, gets_of_look = 1 + 4, sets_of_look = 2;
+
 TEST(attention_mma_faults, every_barrier) {  // two tiles, and two panels of columns of each matrix
-  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends<float>({1, 1, 64, 66, 33, 34})), 1 + 2 * (1 + 2 * 2 + 3));
-  // Of 16 bits v has one panel. The last warp alone looks at the second tile, whose values are not finite: twice, then.
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, attends<float>({1, 1, 64, 66, 33, 34})),
+            looks * barriers_of_look + 1 + 2 * (2 * 2 + 3));
+  // Of 16 bits v has one panel. A column of the second tile is not finite: the leaf is folded twice.
   for (const index more : {0, 1}) {  // copied in pieces, or one by one
-    problem<bfloat16> p(1, 1, 64, 66, 72 + more, 64 - more);
-    for (index c = 0; c < 64 - more; ++c) p.v.view()(0, 0, 64, c) = p.v.view()(0, 0, 65, c) = bfloat16(infinity);
-    EXPECT_EQ(each_is_caught(fault::skip_barrier, attends(p, causal{})), 1 + 2 * (1 + 2 * 2 * 2) + 1 + 1);
+    problem<bfloat16> p(1, 1, 64, 70, 72 + more, 64 - more);
+    p.v.view()(0, 0, 67, 0) = bfloat16(infinity);  // whose weight another lane has
+    constexpr int once = 1 + 3 * 2, outcome = 1, of_row = 1;
+    EXPECT_EQ(each_is_caught(fault::skip_barrier, attends(p, causal{}), 0, looks * barriers_of_look + once + outcome + once + of_row),
+              looks * barriers_of_look + 2 * (once + outcome) + of_row + 1);
   }
 }
 
-TEST(attention_mma_faults, every_wait_for_copies) {  // of a panel of k, of the other, and of v
-  EXPECT_EQ(each_is_caught(fault::skip_wait, attends<bfloat16>({1, 1, 64, 66, 72, 64})), 2 * 3);
+TEST(attention_mma_faults, every_wait) {  // for copies, each half's scores, and O, of three tiles
+  for (const int halves : {1, 2}) {
+    const auto run = attends<bfloat16>({1, 1, 64 * halves, 130, 64, 64});
+    const int of_tile = 1 + halves + 1, before_last = 2 * of_tile - 1;  // that O is waited for with the last tile's scores
+    EXPECT_EQ(each_is_caught(fault::skip_wait, run, 0, before_last), 3 * of_tile);
+    each_is_caught(fault::skip_wait, run, before_last + 1);
+  }
 }
 
 TEST(attention_mma_faults, every_product_and_shuffle) {  // of one tile that every product is needed for
   if (order::small()) GTEST_SKIP() << "a hundred kernels";
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<bfloat16>({1, 1, 64, 64, 64, 64})),
-            4 * (4 + 8) + 3 + 4 * (1 + 4 + 8));
+  constexpr int before = looks * shuffles_of_look;
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<bfloat16>({1, 1, 64, 64, 64, 64}), before),
+            before + 4 * (1 + 4 + 8) + 2 + 4 * (4 + 8) + 2);
   // of floats, three times as many, and half as deep: of O's those of eight keys
-  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<float>({1, 1, 64, 64, 8, 64}), 0, 24 + 6 + 24),
-            24 + 6 + 8 * 8 * 3);
+  EXPECT_EQ(each_is_caught(fault::shift_shuffle, attends<float>({1, 1, 64, 64, 8, 64}), before, before + 24 + 4 + 24),
+            before + 24 + 4 + 8 * 8 * 3);
 }
 
 /// Every row sees every key, with scores of its own.
@@ -297,14 +310,15 @@ struct by_query {
 
 TEST(attention_mma_faults, every_index_of_shared_memory) {
   if (order::small()) GTEST_SKIP() << "a hundred kernels";
-  // The first 64 reads, of what rows see, are the plain kernel's. Then keys' places, rows, matrices of k and of v.
+  constexpr int before = looks * gets_of_look;
+  // Queries' places, matrices of q and k, rows, matrices of v; and what is put, from eight columns a thread.
   const auto of_16_bits = attends<bfloat16>({1, 1, 64, 64, 64, 64}, by_query{});
-  EXPECT_EQ(each_is_caught(fault::shift_get, of_16_bits, 64), 64 + 4 + 2 + 16 + 4 + 2 + 16);
-  EXPECT_EQ(each_is_caught(fault::shift_set, of_16_bits), 1 + 1 + 4 + 1 + 4);
+  EXPECT_EQ(each_is_caught(fault::shift_get, of_16_bits, before), before + 4 + 4 * (1 + 4) + 2 + 16 + 4 * (1 + 4));
+  EXPECT_EQ(each_is_caught(fault::shift_set, of_16_bits), looks * sets_of_look + 3 * 4 + 2 + 2 * 8);
   // Of floats fragments are read one by one: those of k, and of v's first keys.
   const auto of_float = attends<float>({1, 1, 64, 64, 8, 32}, by_query{});
-  EXPECT_GT(each_is_caught(fault::shift_get, of_float, 64, 64 + 2 * 8 + 2 + 8 + 2 + 2 * 8 + 8), 64 + 52);
-  EXPECT_GT(each_is_caught(fault::shift_set, of_float, 0, 2 + 2 * 8 + 8), 2 + 24);
+  EXPECT_GT(each_is_caught(fault::shift_get, of_float, before, before + 2 * 8 + 2 + 8 + 2 + 2 * 8 + 8), before + 52);
+  EXPECT_GT(each_is_caught(fault::shift_set, of_float, 0, looks * sets_of_look + 2 * 8 + 8), looks * sets_of_look + 24);
 }
 
 }  // namespace

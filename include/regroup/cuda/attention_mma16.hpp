@@ -6,6 +6,8 @@
 // Level: warp and block (FlashAttention-2: Dao 2023).
 #pragma once
 
+#include <utility>
+
 #include "regroup/cuda/attention_mma_rows.hpp"
 
 namespace regroup::cuda {
@@ -43,7 +45,8 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     do {
       unrolled<shape::thread_rows>([&](int r) { s[r] = typename shape::monoid{}.identity(); });
       fold_tiles<(halves > 1), true>(b, turn, leaf, is_careful, s);
-      is_careful = !is_careful && b.any(!is_finite(s));
+      const bool again = b.any(!is_finite(s));  // a barrier too: what follows uses the same memory
+      is_careful = !is_careful && again;
     } while (is_careful);
   }
 
@@ -77,14 +80,14 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       stage_keys<HasPieces>(b, leaf, tile, v_rows(of.v_turn), call.v, call.has_v_rows, leaf.origin.v, tile.at.first_column,
                             call.dv, [&](int key) { return tile.places(key).v; });
     };
-    /// Waits for what is staged, if anything; whether all of v fits products.
+    /// Waits for what is staged; whether all of v fits products.
     const auto arrive = [&](const step& of) {
       b.wait_for_copies();
       if (!is_careful) {
         b.barrier();
         return true;
       }
-      return !b.any(is_last(of) && of.tile < leaf.end() && !clear_v(b, v_rows(of.v_turn)));
+      return !b.any(is_last(of) && !clear_v(b, v_rows(of.v_turn)));
     };
     step now{leaf.first_tile(), 0, 0, 0};
     leaf.note(b, turn, now.tile);
@@ -107,16 +110,17 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
         weigh(b, tile, half, is_careful, score, weight, s);
         values(b, now, half, weight, s);
         if (!is_careful || all_fit) return;
-        settle(b, half, s);
+        settle(b, s);
         add_values_without_factors(b, tile, half, weight, s);
       });
-      unrolled<halves>([&](int half) { settle(b, half, s); });
+      settle(b, s);
       if (is_last(now)) leaf.note(b, turn, next.tile + tile_keys);
-      all_fit = arrive(next);
-      if (halves == 1 && call.d > panel && next.tile < leaf.end()) {
-        stage_q<HasPieces>(b, leaf, next.column);
-        b.wait_for_copies();
-        b.barrier();
+      if (next.tile < leaf.end()) {
+        if (halves == 1 && call.d > panel) {
+          b.barrier();  // q is read
+          stage_q<HasPieces>(b, leaf, next.column);
+        }
+        all_fit = arrive(next);
       }
       now = next;
     }
@@ -128,8 +132,10 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     });
   }
   template <class Block>
-  static constexpr void settle(Block& b, int half, states& s) {
-    b.template wait_for_products<0>(s[2 * half].o.values, s[2 * half + 1].o.values);
+  static constexpr void settle(Block& b, states& s) {
+    [&]<int... r>(std::integer_sequence<int, r...>) {
+      b.template wait_for_products<0>(s[r].o.values...);
+    }(std::make_integer_sequence<int, shape::thread_rows>{});
   }
 
   template <class Block>
@@ -274,7 +280,7 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       const std::uint32_t pair = x.get(row(r) * pairs + key / 2);
       return widen(T::from_bits(static_cast<std::uint16_t>(pair >> key % 2 * 16)));
     }, s);
-    b.template group_barrier<warp_threads>();  // the other half's come to the same places
+    if (halves > 1) b.template group_barrier<warp_threads>();  // the other half's come to the same places
   }
 };
 
