@@ -106,7 +106,8 @@ class held_strip {
   template <class Y>
   [[nodiscard]] constexpr bool has_written(const strided<Y>& y, index i) const {
     if (i < 0 || i >= left_) return false;
-    return (quads_of(y) != nullptr ? i % lanes / quad_elements : i % warp_threads) == thread_;
+    const int at = static_cast<int>(i);
+    return (quads_of(y) != nullptr ? at / quad_elements : at) % warp_threads == thread_;
   }
 
  private:
