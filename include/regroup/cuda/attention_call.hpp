@@ -66,7 +66,7 @@ struct attention_call {
   index page_size, batches, key_heads;
   int group, d, dv;
   float scale;
-  bool has_q_rows = false, has_k_rows = false, has_v_rows = false;  // rows are whole aligned pieces of 16 bytes, to be copied as they are
+  bool has_q_rows = false, has_k_rows = false, has_v_rows = false;  // whole aligned pieces of 16 bytes, copied as they are
 
   [[nodiscard]] constexpr bool has_rows() const { return has_q_rows && has_k_rows && has_v_rows; }
   [[nodiscard]] constexpr int most_rows() const { return group * static_cast<int>(queries.most); }

@@ -56,7 +56,7 @@ struct of_columns_side_by_side {
   static constexpr int column_of(int lane, int c) { return lane * Columns + c; }
 };
 
-/// A shape, and a tile of it, as a block has them: without wide products (block.hpp) so many rows would not fit the registers,
+/// A shape, and a tile of it, as a block has them: without wide products (block.hpp) so many rows would not fit registers,
 /// so it takes half as many of twice as many units. States wait in the same memory.
 template <class Block, class Shape>
 struct shape_on_block {
@@ -78,8 +78,8 @@ struct tile_on_block<Block, Tile<T, Rule, Shape>> {
 template <class Block, class Tile>
 using tile_on = typename tile_on_block<Block, Tile>::type;
 
-/// The nodes of `reach` leaves (a power of two, or all) of every unit: part p has the leaves [reach p, reach (p + 1)). A unit
-/// is a place: a key head's rows, a block's at a time, and as many columns. Nodes that are done wait in `stack`, one of each
+/// The nodes of `reach` leaves (a power of two, or all) of every unit: part p has the leaves [reach p, reach (p + 1)). A
+/// unit is a place: a key head's rows, a block's at a time, and as many columns. Nodes that are done wait in `stack`, one of each
 /// level for every block of the grid; results go to `put` where a part has all, else to `nodes`, part by part.
 template <class T, class Rule, class Tile, class Put>
 struct attend_nodes {
@@ -166,7 +166,8 @@ struct attend_nodes {
   /// The node of the leaves [first, first + reach): those that are done are joined as the digits of the next one's number
   /// carry (a binary counter); leaves that nobody sees before the first and after the last are absent.
   template <class Block>
-  [[gnu::always_inline]] constexpr void fold(Block& b, attention_turns& turn, const attention_place& at, index first, states& s) const {
+  [[gnu::always_inline]] constexpr void fold(Block& b, attention_turns& turn, const attention_place& at, index first,
+                                             states& s) const {
     const index keys = reach * attention_leaf_keys;
     const auto [begin, end] = seen(b, look(b, turn, at, first * attention_leaf_keys, keys)).all;
     const int leaf_keys = static_cast<int>(attention_leaf_keys);
@@ -191,7 +192,8 @@ struct attend_nodes {
     }
   }
   template <class Block>
-  [[gnu::always_inline]] constexpr void leaf(Block& b, attention_turns& turn, const attention_place& at, index first_key, states& s) const {
+  [[gnu::always_inline]] constexpr void leaf(Block& b, attention_turns& turn, const attention_place& at, index first_key,
+                                             states& s) const {
     const auto sights = look(b, turn, at, first_key, attention_leaf_keys);
     const auto [all, own, whole] = seen(b, sights);
     unrolled<shape::thread_rows>([&](int r) { s[r] = typename shape::monoid{}.identity(); });

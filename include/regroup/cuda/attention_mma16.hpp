@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A leaf of keys of 16 bits on tensor cores. q, two tiles of k and two of v lie in shared memory as in memory, from where
-// products take them (mma_buffer); while a tile is folded the next one's k and v are on their way, so a tile has one barrier.
+// products take them (mma_buffer); while a tile is folded the next k and v are on their way, so a tile has one barrier.
 // l is the sum of the weights before they are rounded, a lane's own until the leaf is done. Two halves of rows share what is
 // staged, one after the other; two blocks of a multiprocessor keep its tensor cores busy in turn.
 // Level: warp and block (FlashAttention-2: Dao 2023).

@@ -158,7 +158,7 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
       }
       if (b.any(!own_fit)) all_fit = false;
       if (tile.looks) {
-        float sum[2][panel / 4] = {};  // a tensor core cuts what it adds: O would lose a little at every step, always of its size
+        float sum[2][panel / 4] = {};  // a tensor core cuts what it adds: O would shrink at every step
         unrolled<tile_keys / 8>([&](int k) {
           const factor upper = factor_of<T>({{weight[0][2 * k], weight[0][2 * k + 1]}});
           const factor lower = factor_of<T>({{weight[1][2 * k], weight[1][2 * k + 1]}});

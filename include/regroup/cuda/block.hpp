@@ -47,10 +47,10 @@ struct alignas(16) [[gnu::may_alias]] handed {
 ///     broadcast<Width>(x)                x of the group's first thread
 ///     mma<T>(left, right, sums)          a warp's product of small matrices, added to sums (cuda/mma.hpp)
 ///     matrices<Transposed>(x, i)         a warp's four matrices 8 x 8 from rows in shared memory (mma_place_loaded)
-///     multiply_rows<T, N>(...), multiply_columns<T, N>(...)   the same of a block's warps, which read shared memory themselves
+///     multiply_rows<T, N>(...), multiply_columns<T, N>(...)   a block's products with what they read from shared memory
 ///     has_wide_products                  whether those need no registers for what they read (a type's constant)
 ///     begin_products(), end_products()   around a batch of those two, which run while the thread goes on
-///     wait_for_products<N>()             until all but the last N batches are done: till then their operands stay as they are
+///     wait_for_products<N>(sums...)      until all but the last N batches are done: till then shared memory stays as it is
 ///     shared<T, N>()                     the block's array of N objects T, one for each pair (T, N): `get(i)`, `set(i, x)`
 ///     large<T, N>()                      one array more, of a kernel that says its bytes, `large_bytes`; aligned to 1024
 /// And what a thread does alone:

@@ -75,8 +75,8 @@ constexpr mma_place mma_place_loaded(int lane, int i, bool is_transposed) {
 }
 
 /// Rows of pieces of 16 bytes in shared memory, eight pieces side by side and then the next eight of every row: piece p of
-/// row r has its last three binary digits exchanged for those of p ^ r, so that neither eight pieces of a row nor one of eight
-/// rows meet a bank twice (and so that `wgmma` reads it: its 128-byte swizzle).
+/// row r has its last three binary digits exchanged for those of p ^ r, so that neither eight pieces of a row nor one of
+/// eight rows meet a bank twice (and so that `wgmma` reads it: its 128-byte swizzle).
 struct mma_buffer {
   int first, rows;
   [[nodiscard]] constexpr int place(int row, int piece) const {

@@ -87,7 +87,8 @@ class held_strip {
           const word_pair words{{b.template narrowed<Y>(mapped[0], mapped[1]), b.template narrowed<Y>(mapped[2], mapped[3])}};
           place_of_quad = std::bit_cast<quad<Y>>(words);
         } else {
-          place_of_quad = {{static_cast<Y>(mapped[0]), static_cast<Y>(mapped[1]), static_cast<Y>(mapped[2]), static_cast<Y>(mapped[3])}};
+          place_of_quad = {{static_cast<Y>(mapped[0]), static_cast<Y>(mapped[1]), static_cast<Y>(mapped[2]),
+                            static_cast<Y>(mapped[3])}};
         }
       }, [](int) {});
     } else {
