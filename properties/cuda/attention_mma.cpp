@@ -108,23 +108,25 @@ TYPED_TEST(attention_mma, no_batch_grid_or_schedule_changes_a_bit) {
 
 TYPED_TEST(attention_mma, pages) {
   using T = TypeParam;
-  const problem<T> p(2, 2, 5, 210, 8, 72);  // rows of whole pieces of 16 bytes
-  std::vector<int> table(30);
-  std::iota(table.begin(), table.end(), 0);
-  std::shuffle(table.begin(), table.end(), std::mt19937(3));
-  tensor<T> k({30, 2, 7, 8}), v({30, 2, 7, 72});
-  for (index j = 0; j < 210; ++j) {
-    const index page = table[static_cast<std::size_t>(j / 7)];
-    for (index h = 0; h < 2; ++h) {
-      for (index c = 0; c < 8; ++c) k.view()(page, h, j % 7, c) = p.k.view()(0, h, j, c);
-      for (index c = 0; c < 72; ++c) v.view()(page, h, j % 7, c) = p.v.view()(0, h, j, c);
+  for (const index d : {8, 136}) {  // rows of whole pieces of 16 bytes, and two panels of columns
+    const problem<T> p(2, 2, 5, 210, d, 72);
+    std::vector<int> table(30);
+    std::iota(table.begin(), table.end(), 0);
+    std::shuffle(table.begin(), table.end(), std::mt19937(3));
+    tensor<T> k({30, 2, 7, d}), v({30, 2, 7, 72});
+    for (index j = 0; j < 210; ++j) {
+      const index page = table[static_cast<std::size_t>(j / 7)];
+      for (index h = 0; h < 2; ++h) {
+        for (index c = 0; c < d; ++c) k.view()(page, h, j % 7, c) = p.k.view()(0, h, j, c);
+        for (index c = 0; c < 72; ++c) v.view()(page, h, j % 7, c) = p.v.view()(0, h, j, c);
+      }
     }
+    machine on;
+    const cuda::device_view<const int> pages_of(table.data(), {1, 30});
+    const auto got = emulated::attend<T, float, regroup::no_mask, cuda::tensor_arithmetic>(
+        on, p.q.view(), cuda::paged(on_device(k), on_device(v), pages_of));
+    EXPECT_TRUE(same_bits(got, attend(p))) << d;
   }
-  machine on;
-  const cuda::device_view<const int> pages_of(table.data(), {1, 30});
-  const auto got = emulated::attend<T, float, regroup::no_mask, cuda::tensor_arithmetic>(
-      on, p.q.view(), cuda::paged(on_device(k), on_device(v), pages_of));
-  EXPECT_TRUE(same_bits(got, attend(p)));
 }
 
 struct every_third {

@@ -72,8 +72,8 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       return is_last(of) ? step{of.tile + tile_keys, 0, 1 - of.k_turn, 1 - of.v_turn}
                          : step{of.tile, of.column + panel, 1 - of.k_turn, of.v_turn};
     };
-    const auto stage = [&](const step& of) {  // by the places noted last
-      const auto tile = leaf.tile(of.tile, leaf.places(b, turn, of.tile));
+    const auto stage = [&](const step& of, int before) {  // by the places noted so many times before the last
+      const auto tile = leaf.tile(of.tile, leaf.places(b, turn, of.tile, before));
       stage_keys<HasPieces>(b, leaf, tile, k_rows(of.k_turn), call.k, call.has_k_rows, leaf.origin.k, of.column, call.d,
                             [&](int key) { return tile.places(key).k; });
       if (!is_last(of)) return;
@@ -94,13 +94,13 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     if (!leaf.is_dense()) b.barrier();
     if (!turn.has_queries) stage_q<HasPieces>(b, leaf, 0);
     turn.has_queries = halves > 1 || call.d <= panel;
-    stage(now);
+    stage(now, 0);
     leaf.note(b, turn, now.tile + tile_keys);
     bool all_fit = arrive(now);
     scores score;
     while (now.tile < leaf.end()) {
       const step next = after(now);
-      if (next.tile < leaf.end()) stage(next);
+      if (next.tile < leaf.end()) stage(next, next.tile == now.tile ? 1 : 0);
       const auto tile = leaf.tile(now.tile, leaf.places(b, turn, now.tile, 1));
       unrolled<halves>([&](int half) {
         products(b, now, half, score);
@@ -235,17 +235,33 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
   }
 
   /// Raises each row's state to the tile's maximum; scores become weights, l = l + a lane's own, and are rounded as products
-  /// take them. Where the maximum is infinite so are l or O, or they are NaN: the mean is NaN whatever they are.
+  /// take them: 2^(x slope - frame), or where a frame would round by as much as weights do, exact differences first.
   template <class Block, class Keys>
   constexpr void weigh(Block& b, const Keys& tile, int half, bool is_careful, scores& score, weights& w, states& s) const {
     this->raise(b, tile, half, score, s);
     constexpr float log2_e = 0x1.715476p+0f;
-    const float slope = math::product(this->unit(), log2_e);
+    float slope = math::product(this->unit(), log2_e), frames[2];
+    bool is_far = false;
+    unrolled<2>([&](int r) {
+      const float m = s[2 * half + r].m;
+      frames[r] = m == hidden_score ? 0 : math::product(m, log2_e);
+      is_far = is_far || !(frames[r] < 0x1p16f && -frames[r] < 0x1p16f);
+    });
+    if (is_far) [[unlikely]] {
+      slope = log2_e;
+      unrolled<2>([&](int r) {
+        const float m = s[2 * half + r].m, base = m == hidden_score ? 0 : m;
+        frames[r] = 0;
+        rows::each(score, r, [&](float& x, int) {
+          x = math::product(x, this->unit());
+          x = x == base ? 0 : x - base;
+        });
+      });
+    }
     unrolled<2>([&](int r) {
       auto& of = s[2 * half + r];
-      const float frame = of.m - of.m == 0 ? math::product(of.m, log2_e) : 0;
       rows::each(score, r, [&](float& x, int) {
-        const float seen = b.exp2(math::fma(x, slope, -frame));
+        const float seen = b.exp2(math::fma(x, slope, -frames[r]));
         of.l += seen;
         x = is_careful && x == hidden_score ? hidden_zero : seen;
       });

@@ -6,6 +6,9 @@
 // Level: block.
 #pragma once
 
+#include <bit>
+#include <cstdint>
+
 #include "regroup/cuda/scan_kernel.hpp"
 
 namespace regroup::cuda {
@@ -123,7 +126,16 @@ struct scan_begin {
   constexpr void operator()(Block& b) const {
     const index first = b.block() * block_threads + b.thread();
     if (first == 0) *taken = {0};
-    for (index i = first; i < count; i += b.blocks() * block_threads) places[i].is_there = 0;
+    for (index i = first; i < count; i += b.blocks() * block_threads) {
+      if constexpr (handed<State>::is_small) {  // all of what is read at once
+        struct alignas(16) words {
+          std::uint32_t of[4];
+        };
+        places[i] = std::bit_cast<handed<State>>(words{});
+      } else {
+        places[i].is_there = 0;
+      }
+    }
   }
 };
 

@@ -116,11 +116,11 @@ class team {
   template <class T>
   constexpr T from_before(const T& x, int d) {
     if constexpr (Threads == block_threads) {
-      auto all = block_.template shared<T, 2 * block_threads>();
+      auto all = block_.template shared<of_each<T>, 2 * block_threads>();
       told_ = 1 - told_;
-      all.set(told_ * block_threads + rank(), x);
+      all.set(told_ * block_threads + rank(), {x});
       block_barrier();
-      return rank() >= d ? all.get(told_ * block_threads + rank() - d) : x;
+      return rank() >= d ? all.get(told_ * block_threads + rank() - d).value : x;
     } else {
       return block_.template shuffle_up<width>(x, d);
     }
@@ -237,6 +237,10 @@ class team {
   }
 
  private:
+  template <class T>
+  struct of_each {  // an array of its own, apart from elements of T that are staged
+    T value;
+  };
   constexpr void block_barrier() {
     block_.barrier();
     is_unsettled_ = false;
