@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <utility>
 
 #include "attentions.hpp"
 #include "faults.hpp"
@@ -50,11 +51,11 @@ std::function<bool(machine&)> attends_page(const problem& p, const Mask& mask) {
 }
 
 /// Each of 8 rows sees 64 keys that no other sees, so many apart, and no two rows of a warp, or of neighbours, can stand for
-/// each other.
+/// each other. `turned` says which of them are the first.
 struct own_keys {
-  index apart = 64;
+  index apart = 64, turned = 0;
   [[nodiscard]] constexpr regroup::key_range range(index, index, index query) const {
-    const index tile = query % 2 * 4 + query / 2;
+    const index tile = (query % 2 * 4 + query / 2 + turned) % 8;
     return {apart * tile, apart * tile + 64};
   }
 };
@@ -88,8 +89,14 @@ TEST(attention_faults, every_shuffle) {  // the largest score stands where one s
 TEST(attention_faults, every_index_of_shared_memory) {
   if (order::small()) GTEST_SKIP() << "some hundred kernels";
   constexpr int of_look = 1 + 4;  // a row's keys, and each warp's
-  each_is_caught(fault::shift_get, attends(normal(1, 8, 8 * leaf_keys, 1, 1), 1, own_keys{leaf_keys}, false), 0, of_look);
-  each_is_caught(fault::shift_get, attends(normal(1, 8, 512, 1, 1), 1, own_keys{}), of_look, looks * of_look);
+  const problem far = normal(1, 8, 8 * leaf_keys, 1, 1), near = normal(1, 8, 512, 1, 1);
+  each_is_caught(fault::shift_get, attends(far, 1, own_keys{leaf_keys}, false), 0, 1);
+  each_is_caught(fault::shift_get, attends(near, 1, own_keys{}), of_look, of_look + 1);
+  for (const auto& [warp, turned] : {std::pair{0, 0}, {1, 2}, {2, 1}, {3, 0}}) {  // whose rows see the first keys, or the last
+    const int read = 1 + warp;
+    each_is_caught(fault::shift_get, attends(far, 1, own_keys{leaf_keys, turned}, false), read, read + 1);
+    each_is_caught(fault::shift_get, attends(near, 1, own_keys{64, turned}), of_look + read, of_look + read + 1);
+  }
   const problem p = normal(1, 8, 64, 5, 2);
   EXPECT_GT(each_is_caught(fault::shift_get, attends(p, 1, by_query{}), looks * of_look), looks * of_look + 70);
   EXPECT_GT(each_is_caught(fault::shift_get, attends_page(p, by_query{}), looks * of_look), looks * of_look + 140);

@@ -3,6 +3,7 @@
 // place, of one range, of rows and of segments; and a scan with any one operation broken is caught.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/moments.hpp"
+#include "regroup/scan.hpp"
 
 namespace {
 
@@ -228,6 +230,31 @@ TEST(scan_order, segments_of_any_mix) {
         ASSERT_TRUE(got == order::expected_exclusive(segment)) << name << ", segment " << s << " of " << segment.size();
       }
     }
+  }
+}
+
+/// A state that is its own answer, as large as a scan takes: one element is staged at a time.
+struct six_sums {
+  using state = std::array<double, 6>;
+  constexpr state identity() const { return {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0}; }
+  constexpr state lift(double x) const { return {x, x * 2, -x, x * x, 1, x * 8}; }
+  constexpr state operator()(const state& a, const state& b) const {
+    state c = a;
+    for (std::size_t i = 0; i < c.size(); ++i) c[i] += b[i];
+    return c;
+  }
+};
+TEST(scan_order, segments_into_states_as_large_as_there_are) {
+  const std::vector<int> offsets = {0, 3, 3, 900, 5100, 5101};
+  std::vector<double> xs(static_cast<std::size_t>(offsets.back()));
+  for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<double>(i % 97) * 0.37 - 11;
+  std::vector<six_sums::state> expected(xs.size()), ys(xs.size());
+  regroup::inclusive_scan_segments(regroup::seq, xs, offsets, expected, six_sums{});
+  for (auto [name, on] : emulated::machines(0)) {
+    const regroup::cuda::segment_batch<const double, int> in{xs.data(), offsets.data(), 5, offsets.back()};
+    const regroup::cuda::segment_batch<six_sums::state, int> out{ys.data(), offsets.data(), 5, offsets.back()};
+    scan<scan_kind::inclusive>(on, six_sums{}, in, out);
+    ASSERT_TRUE(ys == expected) << name;
   }
 }
 
