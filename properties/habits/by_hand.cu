@@ -58,9 +58,17 @@ extern "C" __global__ void __launch_bounds__(128) rows_by_hand(const float* x, e
     if (length > 0) {
       const int n = static_cast<int>(length);
       float held[32];
+      const float* const from = x + row * row_stride;
+      if (stride == 1) {
 #pragma unroll
-      for (int k = 0; k < 32; ++k) {
-        if (j + 32 * k < n) held[k] = x[row * row_stride + (j + 32 * k) * stride];
+        for (int k = 0; k < 32; ++k) {
+          if (j + 32 * k < n) held[k] = (from + j)[32 * k];
+        }
+      } else {
+#pragma unroll
+        for (int k = 0; k < 32; ++k) {
+          if (j + 32 * k < n) held[k] = from[(j + 32 * k) * stride];
+        }
       }
       const auto larger = [](float a, float b) { return a < b ? b : a; };
       const auto plus = [](float a, float b) { return a + b; };
@@ -92,17 +100,33 @@ extern "C" __global__ void __launch_bounds__(128) ranges_by_hand(const float* x,
     for (extent i = 0; i < n; i += 4096) {
       const int size = static_cast<int>(cuda::smaller(regroup::tile_elements, n - i));
       float held[32];
-      if (size == 4096) {
+      const float* const own = from + (first + i + j) * stride;
+      if (stride == 1) {
+        if (size == 4096) {
 #pragma unroll
-        for (int k = 0; k < 32; ++k) held[k] = from[(first + i + j + 128 * k) * stride];
+          for (int k = 0; k < 32; ++k) held[k] = own[128 * k];
+        } else {
+#pragma unroll
+          for (int k = 0; k < 32; ++k) {
+            if (j + 128 * k < size) held[k] = own[128 * k];
+          }
+        }
+      } else {
+        if (size == 4096) {
+#pragma unroll
+          for (int k = 0; k < 32; ++k) held[k] = own[128 * k * stride];
+        } else {
+#pragma unroll
+          for (int k = 0; k < 32; ++k) {
+            if (j + 128 * k < size) held[k] = own[128 * k * stride];
+          }
+        }
+      }
+      if (size == 4096) {
         s = held[0];
 #pragma unroll
         for (int k = 1; k < 32; ++k) s += held[k];
       } else {
-#pragma unroll
-        for (int k = 0; k < 32; ++k) {
-          if (j + 128 * k < size) held[k] = from[(first + i + j + 128 * k) * stride];
-        }
         s = j < size ? held[0] : -0.0f;
 #pragma unroll
         for (int k = 1; k < 32; ++k) {
