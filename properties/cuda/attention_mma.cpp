@@ -85,6 +85,25 @@ TYPED_TEST(attention_mma, within_the_bound) {
   this->RecordProperty("worst_part_of_the_bound", std::to_string(worst.ratio));
 }
 
+TYPED_TEST(attention_mma, scores_as_large_as_they_come) {  // whose frame, times log2 e, would round by more than weights do
+  using T = TypeParam;
+  for (const float size : {300.0f, 3e4f}) {  // times keys of the same: scores of 10^5, and of 10^9
+    problem<T> p(1, 1, 5, 70, 16, 8);
+    for (T& x : p.q.values) x = T(float(x) * size / 3);
+    for (T& x : p.k.values) x = T(float(x) * size / 3);
+    const auto got = attend(p);
+    cases::worst_ratio worst;
+    for (index i = 0; i < 5; ++i) {
+      const auto expected = cases::define(
+          cases::keys_of<T>(p.q.view()[0][0][i], p.k.view()[0][0], p.v.view()[0][0], 0.25L, [](index, auto&) { return true; }), 16, 8,
+          0x1p-24, 0x1p-24, 0, cases::narrow_weight_u<T>, cases::of_tensor_cores<T>(true));
+      worst.add(expected, got.out.values.data() + i * 8, got.lse.values[static_cast<std::size_t>(i)]);
+    }
+    EXPECT_LE(worst.ratio, 1) << size;
+    for (const float x : got.out.values) EXPECT_TRUE(std::isfinite(x)) << size;
+  }
+}
+
 TYPED_TEST(attention_mma, no_batch_grid_or_schedule_changes_a_bit) {
   using T = TypeParam;
   constexpr index heads = std::same_as<T, bfloat16> ? 4 : 2;  // for time

@@ -3,7 +3,6 @@
 // place, of one range, of rows and of segments; and a scan with any one operation broken is caught.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "../order/scans.hpp"
 #include "faults.hpp"
 #include "folds.hpp"
+#include "six_sums.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/moments.hpp"
@@ -233,17 +233,6 @@ TEST(scan_order, segments_of_any_mix) {
   }
 }
 
-/// A state that is its own answer, as large as a scan takes: one element is staged at a time.
-struct six_sums {
-  using state = std::array<double, 6>;
-  constexpr state identity() const { return {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0}; }
-  constexpr state lift(double x) const { return {x, x * 2, -x, x * x, 1, x * 8}; }
-  constexpr state operator()(const state& a, const state& b) const {
-    state c = a;
-    for (std::size_t i = 0; i < c.size(); ++i) c[i] += b[i];
-    return c;
-  }
-};
 TEST(scan_order, segments_into_states_as_large_as_there_are) {
   const std::vector<int> offsets = {0, 3, 3, 900, 5100, 5101};
   std::vector<double> xs(static_cast<std::size_t>(offsets.back()));

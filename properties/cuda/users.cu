@@ -7,6 +7,7 @@
 #include "../../examples/operators.hpp"
 #include "folds.cuh"
 #include "regroup/scan.hpp"
+#include "six_sums.hpp"
 
 namespace {
 
@@ -25,18 +26,6 @@ struct step : examples::min_plus::state {
 struct cheapest : examples::min_plus {
   constexpr state lift(const step& s) const { return s; }
   constexpr std::array<double, 4> lower(state s) const { return {s.aa, s.ab, s.ba, s.bb}; }
-};
-
-/// Six numbers a state: as many bytes as a scan takes, and as an answer of it.
-struct six_sums {
-  using state = std::array<double, 6>;
-  constexpr state identity() const { return {-0.0, -0.0, -0.0, -0.0, -0.0, -0.0}; }
-  constexpr state lift(double x) const { return {x, x * 2, -x, x * x, 1, x * 8}; }
-  constexpr state operator()(const state& a, const state& b) const {
-    state c = a;
-    for (std::size_t i = 0; i < c.size(); ++i) c[i] += b[i];
-    return c;
-  }
 };
 
 /// Segments scanned into answers of 48 bytes.

@@ -30,7 +30,7 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory[, byte
     "merge_nodes": (128, 0),
     "merge_states": (80, 0),
     "normalise_states": (56, 0),
-    "attend_nodes on tensor cores": (255, 18_500, 400),  # around the loop over tiles; in it at most a tenth of that
+    "attend_nodes on tensor cores": (255, 18_500, 400),
     "merge_nodes on tensor cores": (128, 0),
     "attend_nodes of float on tensor cores": (208, 47_000),
     "merge_nodes of float on tensor cores": (128, 0),

@@ -48,7 +48,7 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 /// and masks that broadcast do so to (B, H, most_queries, most_keys). Any head size; past 128 columns of V scores are
 /// computed once for each 128. Waits. Throws shape_error, argument_error, overlap_error and cuda::device_error;
 /// lengths, offsets and page tables in device memory are not looked at, and a longer request is cut. By
-/// `on.with(tensor_cores)`, float16 and bfloat16 with weights rounded to them: |error| of O grows by u16 sum w |v|,
+/// `on.with(tensor_cores)`, float16 and bfloat16 with O's weights rounded to them: |error| of O grows by u16 sum w |v|,
 /// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
 /// there. float by three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum w |v|.
 /// Into `cuda::attention_states{m, l, o}` in place of out go the states, for `merge_into` with other keys' and
