@@ -11,7 +11,7 @@
 
 namespace regroup::attention_fold {
 
-static_assert(tiles::most_lanes == block_queries && 2 * tiles::group_lanes == matrix_queries);
+static_assert(tiles::most_lanes == block_queries && 2 * tiles::group_lanes == packed_queries);
 
 using tiles::whole;
 
@@ -22,7 +22,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   key_head_ = number / of_head % p.key_heads;
   batch_ = number / of_head / p.key_heads;
   count_ = std::min(p.block_rows(), p.rows() - first);
-  has_key_lanes_ = !p.takes_matrices && count_ <= tiles::most_queries;
+  has_key_lanes_ = !p.packs() && count_ <= tiles::most_queries;
   lanes_ = has_key_lanes_ ? count_ : whole(count_, tiles::group_lanes);
   by_rows_ = p.takes_matrices && p.rows() <= tiles::group_lanes;
   end_ = range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
@@ -45,7 +45,7 @@ template <class T>
 block<T>::block(const block& whole, index lane)
     : p_(whole.p_),
       is_careful_(true),
-      has_key_lanes_(!whole.p_.takes_matrices),
+      has_key_lanes_(!whole.p_.packs()),
       by_rows_(whole.p_.takes_matrices),
       batch_(whole.batch_),
       key_head_(whole.key_head_),
@@ -67,11 +67,11 @@ key_range block<T>::leaves() const noexcept {
 /// Memory, and the queries times scale, or in pairs: (queries, d), or (d, lanes).
 template <class T>
 void block<T>::prepare() {
-  const bool are_pairs = p_.takes_pairs || p_.takes_matrices;
+  const bool are_pairs = p_.takes_pairs || p_.packs();
   const bool widens = !has_key_lanes_ && !are_pairs && !std::same_as<T, Real>;
   is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || widens || (p_.takes_pairs && p_.d % 2 != 0);
-  for (buffer<Real>* const x : {&m_, &l_, &frame_, &factor_}) x->resize(lanes_);
-  const index d = p_.takes_matrices ? whole(p_.d, 32) / 2 : p_.takes_pairs ? (p_.d + 1) / 2 : p_.d;
+  for (buffer<Real>* const x : {&m_, &l_, &frame_, &factor_, &q_scale_, &p_scale_}) x->resize(lanes_);
+  const index d = p_.takes_matrices ? whole(p_.d, 32) / 2 : are_pairs ? (p_.d + 1) / 2 : p_.d;
   q_.resize(std::max(d, index{1}) * lanes_);  // where d or dv is 0, still something to point to
   if (is_careful_) {
     const index bytes = p_.dv * index{sizeof(Real)};
@@ -79,7 +79,8 @@ void block<T>::prepare() {
     std::fill(nothing_.data(), nothing_.data() + bytes, std::byte{});
   }
   if (!has_key_lanes_ && p_.takes_pairs) pairs_.resize(attention_tile_keys / 2 * p_.dv);
-  if (p_.takes_matrices) pairs_.resize(attention_tile_keys / 2 * lanes_);
+  if (p_.packs()) pairs_.resize(attention_tile_keys / 2 * lanes_);
+  if (p_.takes_integers) return round_queries();
   if (d == 0) return;
   buffer<Real> rows;  // (lanes, d)
   if (!has_key_lanes_) rows.resize(d * lanes_);
@@ -110,10 +111,13 @@ void block<T>::prepare() {
 template <class T>
 void block<T>::prepare(workspace<T>& w) const {
   w.s.resize(attention_tile_keys * std::max(lanes_, index{1}));
-  if (!has_key_lanes_) w.o.resize(std::max(p_.takes_matrices ? whole(p_.dv, 32) : p_.dv, index{1}) * lanes_);
-  if (!p_.takes_matrices) return;
+  if (!has_key_lanes_) w.o.resize(std::max(width_of_o(), index{1}) * lanes_);
+  if (!p_.packs()) return;
   w.k_tiles.resize(w.tiles * attention_tile_keys * whole(p_.d, 32));
   w.v_tiles.resize(w.tiles * attention_tile_keys * whole(p_.dv, 32));
+  if (!p_.takes_integers) return;
+  w.k_scales.resize(w.tiles * attention_tile_keys);
+  w.v_scales.resize(w.tiles * attention_tile_keys);
 }
 
 template <class Real>

@@ -6,6 +6,7 @@
 
 #include "attention_tile.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/halves.hpp"
 
 namespace regroup::attention_fold {
 
@@ -65,14 +66,32 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
           }
         }
       };
-      if (stride == 1) {
-        copy([&](index c) { return row[c]; });
-      } else {
+      if (stride != 1) {
         copy([&](index c) { return row[c * stride]; });
+      } else if constexpr (std::same_as<T, float16> && std::same_as<E, float>) {
+        host::widen_all(row, row_to, width);
+      } else {
+        copy([&](index c) { return row[c]; });
       }
       if (padded > width) row_to[width] = E{};
     }
   });
+}
+
+/// The keys [first, last) of a tile that is to be packed, side by side; those of the next one, which begins before `end`, are
+/// found too.
+template <class T>
+auto block<T>::rows_to_pack(index first, index last, index end, rows<T>& copies) -> rows<T>& {
+  if (next_.first == first) {
+    std::swap(at_, next_);
+  } else {
+    find_rows(first, last, at_);
+  }
+  if (last < end) find_rows(last, std::min(last + attention_tile_keys, end_), next_);
+  if (!is_copied_) return at_;
+  copy_rows(p_.k, at_.k, last - first, k_copy_, copies.k);
+  copy_rows(p_.v, at_.v, last - first, v_copy_, copies.v);
+  return copies;
 }
 
 /// What each lane sees of the tile [first, last), counted from its first key.
@@ -198,7 +217,7 @@ auto block<T>::leaf(index t, workspace<T>& w) -> fragment<Real> {
   w_ = &w;
   fragment<Real> f = fold_leaf(t);
   finish(f);
-  if (!is_careful_) mend(t, f);
+  if (!is_careful_ && !p_.takes_integers) mend(t, f);  // integers have left it out
   return f;
 }
 
@@ -206,14 +225,16 @@ template <class T>
 auto block<T>::fold_leaf(index t) -> fragment<Real> {
   fragment<Real> f(count_, p_.dv);
   Real* const o = has_key_lanes_ ? f.o.data() : w_->o.data();
-  std::fill(o, o + lanes_ * (by_rows_ ? tiles::whole(p_.dv, 32) : p_.dv), Real{});
+  std::fill(o, o + lanes_ * width_of_o(), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
-  const index together = p_.takes_matrices ? attention_tile_keys : p_.takes_pairs ? 2 : 1;  // at absolute positions
+  const index together = p_.packs() ? attention_tile_keys : p_.takes_pairs ? 2 : 1;  // at absolute positions
   const index first = std::max(t * attention_leaf_keys, all_.first / together * together);
   const index end = std::min(all_.last, (t + 1) * attention_leaf_keys);
   if (p_.takes_matrices) {
     fold_by_matrices(first, end);
+  } else if (p_.takes_integers) {
+    fold_by_integers(first, end);
   } else {
     for (index j = first; j < end; j = tile_end(j)) fold_tile(j, tile_end(j), o);
   }
@@ -233,7 +254,5 @@ template class block<float16>;
 template class block<bfloat16>;
 // For attention_matrices.cpp.
 template void block<bfloat16>::leave_out_hidden(const float*, index, rows<bfloat16>&) const;
-template void block<bfloat16>::copy_rows(const view<const bfloat16>&, const bfloat16* const*, index, buffer<bfloat16>&,
-                                         const bfloat16**) const;
 
 }  // namespace regroup::attention_fold

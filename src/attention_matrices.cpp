@@ -41,20 +41,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
       std::copy(group_last_, group_last_ + 2, group_last[parity]);
       const bool is_packed = w_->first[slot] == first;
       rows<T> copies;
-      rows<T>* at = &at_;
-      if (!is_packed) {
-        if (next_.first == first) {
-          std::swap(at_, next_);
-        } else {
-          find_rows(first, last, at_);
-        }
-        if (last < end) find_rows(last, std::min(last + attention_tile_keys, end_), next_);
-        if (is_copied_) {
-          copy_rows(p_.k, at_.k, last - first, k_copy_, copies.k);
-          copy_rows(p_.v, at_.v, last - first, v_copy_, copies.v);
-          at = &copies;
-        }
-      }
+      rows<T>* const at = is_packed ? &at_ : &rows_to_pack(first, last, end, copies);
       const bool fetches = !is_packed && last < end;
       tiles::tile<T>& t = both[parity];
       t = {.n = last - first,

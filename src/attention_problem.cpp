@@ -49,10 +49,11 @@ void check_keys(const attention_source<T>& keys, const view<const T>& q) {
 
 template <class T>
 problem<T>::problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
-                    std::optional<double> scale_or_default, bool may_narrow_weights)
+                    const attention_options& options)
     : keys(source),
-      takes_pairs(may_narrow_weights && tiles::takes_pairs<T>()),
-      takes_matrices(may_narrow_weights && tiles::takes_matrices<T>()) {
+      takes_pairs(options.narrow_weights && tiles::takes_pairs<T>()),
+      takes_matrices(options.narrow_weights && tiles::takes_matrices<T>()),
+      takes_integers(options.fixed_point && !takes_pairs && !takes_matrices && tiles::integers<T>() != nullptr) {
   const auto shapes = [&] {
     return "; got queries " + to_string(queries.extents()) + " and keys " + to_string(source.k.extents());
   };
@@ -106,7 +107,7 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
     }
   }
 
-  const double wanted = scale_or_default.value_or(d == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(d)));
+  const double wanted = options.scale.value_or(d == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(d)));
   if (!(std::abs(wanted) <= static_cast<double>(std::numeric_limits<Real>::max()))) {
     throw_argument("attention's scale must be finite; got " + std::to_string(wanted));
   }

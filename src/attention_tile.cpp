@@ -17,6 +17,8 @@ const instruction_set& current([[maybe_unused]] bool takes_pairs) {
       static const instruction_set with_matrices = [] {
         instruction_set all = x86_64_v4;
         all.matrices = &x86_64_v4_amx;
+        all.integers_of_float16 = &float16_by_vnni;
+        all.integers_of_bfloat16 = &bfloat16_by_vnni;
         return all;
       }();
       return with_matrices;
@@ -27,9 +29,21 @@ const instruction_set& current([[maybe_unused]] bool takes_pairs) {
         instruction_set all = x86_64_v4;
         static_cast<query_lanes<bfloat16>&>(all) = x86_64_v4_bf16;
         static_cast<key_lanes<bfloat16>&>(all) = x86_64_v4_bf16;
+        all.integers_of_float16 = &float16_by_vnni;
+        all.integers_of_bfloat16 = &bfloat16_by_vnni;
         return all;
       }();
       return with_pairs;
+    }
+    case host::target::x86_64_v4_vnni: {
+      if (!takes_pairs) return x86_64_v4;
+      static const instruction_set with_integers = [] {
+        instruction_set all = x86_64_v4;
+        all.integers_of_float16 = &float16_by_vnni;
+        all.integers_of_bfloat16 = &bfloat16_by_vnni;
+        return all;
+      }();
+      return with_integers;
     }
     case host::target::x86_64_v4:
       return x86_64_v4;

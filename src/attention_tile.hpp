@@ -5,7 +5,8 @@
 //   key lanes     few queries: a lane is a key, then a column of V; q (queries, d), s (queries, 64), o (queries, dv);
 //                 K is transposed in registers, so that every key and value is read once for all queries
 // Where products of bfloat16 are taken two at a time, q and s hold pairs: two numbers of 16 bits in the bits of a float.
-// Where they are taken by matrices (AMX) query lanes serve any number of queries, and have an order of their own.
+// Where they are taken by matrices (AMX), or of integers, query lanes serve any number of queries, and have an order of
+// their own.
 // Each instruction set has its own translation unit and exports `kernels`, tables of functions. Level: block.
 #pragma once
 
@@ -101,6 +102,53 @@ struct matrix_kernels {
   void (*settle)(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows);
 };
 
+/// One tile in fixed point: rows of 16-bit integers, each with a scale, two in a word.
+template <class T>
+struct integer_tile {
+  index n, d, dv;
+  index lanes;             // 16 or 32 queries
+  const T* const* k;       // n rows of d, the last again up to 64, until they are packed
+  const T* const* v;       // n rows of dv, likewise
+  const T* const* next_k;  // the next tile's, to be fetched meanwhile, or nothing
+  const T* const* next_v;
+  std::int32_t* k_pairs;  // (4, d / 2, 16 keys): two columns a word
+  std::int32_t* v_pairs;  // (dv / 16, 32, 16 columns): two keys a word
+  float* k_scale;         // 64: row = scale * integers, NaN where there are none
+  float* v_scale;         // 64: 0 where there are none
+  const std::int32_t* q;  // (lanes / 16, d / 2, 16)
+  const float* q_scale;   // times the scores' scale
+  float* s;               // (64, lanes): scores, then weights times the scales of values
+  std::int32_t* p;        // (32, lanes): the weights of two keys
+  float* p_scale;         // of them, 1 a query
+  float* o;               // (dv up to a multiple of 16, lanes)
+  float* m;
+  float* l;
+  float* factor;  // what corrects o, one a query
+  bool* grows;    // whether some factor is not 1, one a group of lanes
+  bool is_whole;  // as above
+  const std::int32_t* first;
+  const std::int32_t* last;
+  const std::int32_t* group_first;
+  const std::int32_t* group_last;
+};
+
+/// Those rows of a tile, a bit each, that hold what is not finite, or sizes beyond what scales allow. Their integers are 0.
+struct rows_without_scale {
+  std::uint64_t keys, values;
+};
+
+/// Products of 16-bit integers, two at a time, in 16 or 32 query lanes.
+template <class T>
+struct integer_kernels {
+  /// 16 rows of d numbers as q has them, and their scales, NaN where they have none.
+  void (*round_queries)(const T* const* rows, index d, std::int32_t* to, float* scale);
+  rows_without_scale (*pack)(const integer_tile<T>&);
+  /// The three steps, as those of `kernels`; between the first two a caller may change s.
+  void (*scores)(const integer_tile<T>&);
+  void (*weights)(const integer_tile<T>&);
+  void (*values)(const integer_tile<T>&);
+};
+
 /// Everything, for one instruction set. bfloat16 has query lanes where its products are taken in pairs; else its rows,
 /// like float16's, are widened for float's.
 struct instruction_set : query_lanes<float>,
@@ -111,6 +159,8 @@ struct instruction_set : query_lanes<float>,
                          key_lanes<float16>,
                          key_lanes<bfloat16> {
   const matrix_kernels* matrices = nullptr;
+  const integer_kernels<float16>* integers_of_float16 = nullptr;
+  const integer_kernels<bfloat16>* integers_of_bfloat16 = nullptr;
 };
 
 /// The one in use: host::current_target's, with products of bfloat16 taken in pairs if it can.
@@ -128,6 +178,13 @@ bool takes_matrices() {
   if constexpr (std::same_as<T, bfloat16>) return current(true).matrices != nullptr;
   return false;
 }
+/// The kernels that take them as integers, or nullptr.
+template <class T>
+const integer_kernels<T>* integers() {
+  if constexpr (std::same_as<T, float16>) return current(true).integers_of_float16;
+  if constexpr (std::same_as<T, bfloat16>) return current(true).integers_of_bfloat16;
+  return nullptr;
+}
 
 /// n, or the next multiple of `of`.
 constexpr index whole(index n, index of) { return (n + of - 1) / of * of; }
@@ -139,6 +196,8 @@ extern const instruction_set x86_64_v4;
 struct bfloat16_kernels : query_lanes<bfloat16>, key_lanes<bfloat16> {};
 extern const bfloat16_kernels x86_64_v4_bf16;
 extern const matrix_kernels x86_64_v4_amx;
+extern const integer_kernels<float16> float16_by_vnni;
+extern const integer_kernels<bfloat16> bfloat16_by_vnni;
 #endif
 
 }  // namespace regroup::tiles

@@ -56,7 +56,8 @@ bool has(target t) {
     static const bool granted = has_matrices();
     return granted && has(target::x86_64_v4_bf16);
   }
-  if (t == target::x86_64_v4_bf16) return __builtin_cpu_supports("avx512bf16") && has(target::x86_64_v4);
+  if (t == target::x86_64_v4_bf16) return __builtin_cpu_supports("avx512bf16") && has(target::x86_64_v4_vnni);
+  if (t == target::x86_64_v4_vnni) return __builtin_cpu_supports("avx512vnni") && has(target::x86_64_v4);
   if (t == target::x86_64_v4) {
     return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
@@ -72,8 +73,8 @@ bool has(target t) {
 
 namespace {
 
-constexpr target all[] = {target::x86_64_v4_amx, target::x86_64_v4_bf16, target::x86_64_v4, target::x86_64_v3,
-                          target::baseline};
+constexpr target all[] = {target::x86_64_v4_amx, target::x86_64_v4_bf16, target::x86_64_v4_vnni,
+                          target::x86_64_v4,     target::x86_64_v3,      target::baseline};
 
 /// Whether it is faster than the next one of `all`, where it exists.
 bool pays([[maybe_unused]] target t) {
@@ -95,7 +96,7 @@ target chosen() {
       return t;
     }
     throw_argument("REGROUP_TARGET is '" + std::string(wish) +
-                   "'; use baseline, x86-64-v3, x86-64-v4, x86-64-v4-bf16 or x86-64-v4-amx");
+                   "'; use baseline, x86-64-v3, x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16 or x86-64-v4-amx");
   }
   return *std::ranges::find_if(all, [](target t) { return has(t) && pays(t); });
 }
@@ -113,6 +114,8 @@ const char* name(target t) noexcept {
       return "x86-64-v4-amx";
     case target::x86_64_v4_bf16:
       return "x86-64-v4-bf16";
+    case target::x86_64_v4_vnni:
+      return "x86-64-v4-vnni";
     case target::x86_64_v4:
       return "x86-64-v4";
     case target::x86_64_v3:

@@ -24,6 +24,7 @@ F* best(F* v4, F* v3, F* plainly) {
   switch (current_target()) {
     case target::x86_64_v4_amx:
     case target::x86_64_v4_bf16:
+    case target::x86_64_v4_vnni:
     case target::x86_64_v4:
       return v4;
     case target::x86_64_v3:

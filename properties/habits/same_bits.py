@@ -68,7 +68,7 @@ with tempfile.TemporaryDirectory() as folder:
     compiler = [word for argument in arguments.command for word in argument.split()]
     programs = [("", arguments.program)] if arguments.program else compiled(compiler, arguments.root, folder)
     for flags, program in programs:
-        for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx"):
+        for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"):
             found = printed(program, target)
             if found is None:
                 continue

@@ -223,7 +223,7 @@ class CommandLine(Case):
             self.assertIn("\ngpu " + told["gpu"]["name"] + ", compute capability", text)
 
     def test_instruction_sets(self):
-        everything = ["baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx"]
+        everything = ["baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"]
         has = self.json("info")["instruction_sets"]
         self.assertEqual(has, everything[:len(has)])
         for target in everything:

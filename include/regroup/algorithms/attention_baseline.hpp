@@ -18,8 +18,7 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
   using Real = attention_real<T>;
   if (keys.is_paged) throw_argument("materialised_attention takes dense keys; use attention for pages");
   const auto to = view(out);
-  const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options.scale,
-                                     options.narrow_weights);
+  const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options);
   const attention_fold::results<Real, typename decltype(to)::element_type> results(to, options.logsumexp, p.outer, p.dv,
                                                                                    options.sinks);
   const index n = p.extents.keys;

@@ -25,6 +25,7 @@
 
 #include "regroup/algorithms/attention_keys.hpp"
 #include "regroup/algorithms/attention_masks.hpp"
+#include "regroup/algorithms/attention_options.hpp"
 #include "regroup/executor.hpp"
 #include "regroup/monoids/softmax_mean.hpp"
 
@@ -40,9 +41,9 @@ using attention_real = std::conditional_t<std::same_as<T, double>, double, float
 
 namespace attention_fold {
 
-/// Queries computed side by side: lanes of a vector; and by matrices. Not part of the order.
+/// Queries computed side by side: lanes of a vector; and where K and V are packed. Not part of the order.
 inline constexpr index block_queries = 64;
-inline constexpr index matrix_queries = 32;
+inline constexpr index packed_queries = 32;
 
 /// Numbers on whole cache lines, not initialised.
 template <class Real>
@@ -72,9 +73,7 @@ struct fragment {
   std::vector<Real> m, l, o;
 
   fragment(index queries, index dv)
-      : m(static_cast<std::size_t>(queries), Real{hidden}),
-        l(m.size()),
-        o(m.size() * static_cast<std::size_t>(dv), -Real{}) {}
+      : m(static_cast<std::size_t>(queries), Real{hidden}), l(m.size()), o(m.size() * static_cast<std::size_t>(dv)) {}
 };
 
 /// a := a b for `count` states of softmax_mean, each with a row of dv elements of O: `rescale`, element by element.
@@ -87,7 +86,11 @@ struct fragments {
   static constexpr bool is_commutative = true;
   index queries = 0;
   index dv = 0;
-  fragment<Real> identity() const { return {queries, dv}; }
+  fragment<Real> identity() const {
+    fragment<Real> nothing(queries, dv);
+    std::fill(nothing.o.begin(), nothing.o.end(), -Real{});
+    return nothing;
+  }
   fragment<Real> operator()(fragment<Real> a, const fragment<Real>& b) const {
     merge(static_cast<index>(a.m.size()), dv, a.m.data(), a.l.data(), a.o.data(), b.m.data(), b.l.data(), b.o.data());
     return a;
@@ -99,8 +102,9 @@ template <class T>
 struct problem {
   using Real = attention_real<T>;
 
+  /// Of the options, the scale and what arithmetic they allow.
   problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
-          std::optional<double> scale_or_default, bool may_narrow_weights = false);
+          const attention_options& options);
 
   view<const T> q;  // (B, H, Nq, d)
   view<const T> k;  // (B, Hkv, Nk, d), or pages (P, Hkv, page size, d)
@@ -113,23 +117,26 @@ struct problem {
   Real scale = 1;
   bool takes_pairs = false;     // of products, and rounds the weights for it
   bool takes_matrices = false;  // the same by matrices
+  bool takes_integers = false;  // in fixed point
+  /// Whether K and V are packed for blocks that take turns.
+  [[nodiscard]] bool packs() const noexcept { return takes_matrices || takes_integers; }
 
   /// Rows are the queries of one key head, query by query, its `group` heads side by side.
   [[nodiscard]] index rows() const noexcept { return group * extents.queries; }
-  [[nodiscard]] index block_rows() const noexcept { return takes_matrices ? matrix_queries : block_queries; }
+  [[nodiscard]] index block_rows() const noexcept { return packs() ? packed_queries : block_queries; }
   [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_rows() - 1) / block_rows(); }
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
-  /// Blocks of one head that are folded together, so that K and V are packed into matrices once for all of them: as many
-  /// as leave enough to share out.
+  /// Blocks of one head that are folded together, so that K and V are packed once for all of them: as many as leave enough
+  /// to share out.
   [[nodiscard]] index blocks_together() const noexcept {
-    return takes_matrices ? std::clamp<index>(blocks() / 32, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
+    return packs() ? std::clamp<index>(blocks() / 32, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
 };
 
 /// What blocks that are folded by one thread, one after the other, have in common: memory, and keys and values that were
-/// packed into matrices for the last of them.
+/// packed for the last of them.
 template <class T>
 struct workspace {
   using Real = attention_real<T>;
@@ -137,10 +144,13 @@ struct workspace {
 
   explicit workspace(index tiles_kept = 2) : tiles(tiles_kept) { std::fill(first, first + most_tiles, -1); }
 
-  index tiles;                                        // whose matrices are kept
+  index tiles;                                        // that are kept
   index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
   buffer<Real> s, o;
-  buffer<T> k_tiles, v_tiles;
+  buffer<T> k_tiles, v_tiles;         // matrices, or integers two by two
+  buffer<float> k_scales, v_scales;  // of integers
+  std::uint64_t keys_without_scale[static_cast<std::size_t>(most_tiles)];
+  std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];
 };
 
 /// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
@@ -171,6 +181,8 @@ class block {
   block(const block& whole, index lane);  // one of its queries, which then leaves hidden values out
   void prepare();
   void prepare(workspace<T>& w) const;
+  void round_queries();
+  [[nodiscard]] index width_of_o() const noexcept { return p_.packs() ? (p_.dv + 31) / 32 * 32 : p_.dv; }
   fragment<Real> fold_leaf(index t);
   void fold_tile(index first, index last, Real* o);
   template <class E>
@@ -179,6 +191,10 @@ class block {
   void fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o);
   void find_seen(index first, index last);
   void fold_by_matrices(index first, index end);
+  void fold_by_integers(index first, index end);
+  rows<T>& rows_to_pack(index first, index last, index end, rows<T>& copies);
+  void score_one_by_one(std::uint64_t keys);
+  void add_values_one_by_one(std::uint64_t which, const Real* scores);
   void mask(index first, index last, Real* s);
   template <class E>
   void leave_out_hidden(const Real* s, index step, rows<E>& at) const;
@@ -201,7 +217,8 @@ class block {
   key_range all_, common_;  // the keys that some lane may see, and that all do
   index end_ = 0;           // of all keys
   workspace<T>* w_ = nullptr;
-  buffer<Real> q_, m_, l_, frame_, factor_;
+  bool has_queries_without_scale_ = false;
+  buffer<Real> q_, m_, l_, frame_, factor_, q_scale_, p_scale_, scores_;
   buffer<Real> k_, v_, pairs_;  // one tile's rows, widened
   buffer<T> k_copy_, v_copy_;   // or copied
   buffer<std::byte> nothing_;   // a row of zeros, of either type

@@ -117,7 +117,7 @@ class workload {
   workload(const view<const T>& q, const attention_source<T>& keys, const attention_options& options)
       : q_(q), k_(keys.k), v_(keys.v) {
     const attention_mask mask = options.piece ? attention_mask(mask_of_whole{options.mask, *options.piece}) : options.mask;
-    problems_.push_back({problem<T>(q, keys, mask, options.scale, options.narrow_weights), 0});
+    problems_.push_back({problem<T>(q, keys, mask, options), 0});
     outer_ = problems_[0].p.outer;
   }
   /// Requests of ragged queries (tokens, H, d), each over its own keys.
@@ -133,7 +133,7 @@ class workload {
     for (std::size_t b = 0; b < static_cast<std::size_t>(requests); ++b) {
       sources_.push_back(request(keys, b));
       problems_.push_back({problem<T>(attention_keys::request(q.q, q.offsets, b), sources_.back(), no_mask{},
-                                      options.scale, options.narrow_weights),
+                                      options),
                            q.offsets[b]});
       const attention_extents& one = problems_.back().p.extents;
       e.queries = std::max(e.queries, one.queries);

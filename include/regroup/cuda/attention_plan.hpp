@@ -181,7 +181,7 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
   }
   const view<const T> queries = q.offsets ? as_batches(q.q, *q.offsets, q.most, "queries") : as_host_view(q.q);
   const attention_source<T> source = as_host_source(keys);
-  const attention_fold::problem<T> p(queries, source, no_mask{}, options.scale);
+  const attention_fold::problem<T> p(queries, source, no_mask{}, {.scale = options.scale});
   view<Out> o = as_host_view(out);
   logsumexp_output lse;
   if (options.logsumexp) lse = as_host_view(*options.logsumexp);

@@ -10,14 +10,15 @@
 
 namespace regroup::host {
 
-/// What the instruction set of a function is compiled for. x86_64_v4_bf16 is x86_64_v4 and vdpbf16ps, x86_64_v4_amx is that
-/// and AMX's products of bfloat16, both for attention over bfloat16 whose weights may be narrow and nothing else.
-enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_bf16, x86_64_v4_amx };
+/// What the instruction set of a function is compiled for. x86_64_v4_vnni is x86_64_v4 and vpdpwssd, x86_64_v4_bf16 is that
+/// and vdpbf16ps, x86_64_v4_amx is that and AMX's products of bfloat16: all three for attention over 16 bits whose weights
+/// may be narrow and nothing else.
+enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf16, x86_64_v4_amx };
 
 /// The best target of this processor, or what the environment variable REGROUP_TARGET names (`baseline`, `x86-64-v3`,
-/// `x86-64-v4`, `x86-64-v4-bf16`, `x86-64-v4-amx`; one that the processor lacks is an argument_error). Looked up once. AMX
-/// is the choice where the operating system gives its registers to this process; vdpbf16ps on AMD only, by the rate of the
-/// instruction: twice fp32's on Zen 4, half of it on Intel's.
+/// `x86-64-v4`, `x86-64-v4-vnni`, `x86-64-v4-bf16`, `x86-64-v4-amx`; one that the processor lacks is an argument_error).
+/// Looked up once. AMX is the choice where the operating system gives its registers to this process; vdpbf16ps on AMD only,
+/// by the rate of the instruction: twice fp32's on Zen 4, half of it on Intel's.
 target current_target();
 const char* name(target t) noexcept;
 
@@ -54,6 +55,7 @@ void dispatch(F&& f) {
   switch (current_target()) {
     case target::x86_64_v4_amx:
     case target::x86_64_v4_bf16:
+    case target::x86_64_v4_vnni:
     case target::x86_64_v4:
       return run_v4(f);
     case target::x86_64_v3:
