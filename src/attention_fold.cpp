@@ -223,7 +223,7 @@ auto block<T>::leaf(index t, workspace<T>& w) -> fragment<Real> {
 
 template <class T>
 auto block<T>::fold_leaf(index t) -> fragment<Real> {
-  fragment<Real> f(count_, p_.dv);
+  fragment<Real> f(count_, p_.dv, typename fragment<Real>::to_be_written{});
   Real* const o = has_key_lanes_ ? f.o.data() : w_->o.data();
   std::fill(o, o + lanes_ * width_of_o(), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "attention_tile.hpp"
 #include "regroup/algorithms/attention_fold.hpp"
@@ -30,6 +31,7 @@ void block<T>::round_queries() {
     for (index lane = 0; lane < lanes_; ++lane) {
       Real& scale = q_scale_.data()[lane];
       scale *= p_.scale;
+      if (!std::isfinite(scale)) scale = std::numeric_limits<Real>::quiet_NaN();
       has_queries_without_scale_ |= scale != scale;
     }
   }

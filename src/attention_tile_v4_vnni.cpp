@@ -264,15 +264,16 @@ template <class T>
   }
 }
 
-/// x = exp2(x), x <= 0, within 2^-18.5.
+/// x = exp(x), x <= 0, within 2^-18.3, and 1 at 0.
 template <int N>
-[[gnu::always_inline]] inline void exp2_of(packs<Pack, N>& x) {
+[[gnu::always_inline]] inline void exp_of(packs<Pack, N>& x) {
   packs<Pack, N> r, p;
+  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(0x1.715476p+0f)); });
   unrolled<N>([&](int i) { r[i].x = Pack::vector(_mm512_maskz_reduce_ps(0xffff, __m512(x[i].x), 0x09)); });
-  unrolled<N>([&](int i) { p[i] = Pack::fma(r[i], Pack::all(0x1.bb7cd4p-7f), Pack::all(0x1.aa13fp-5f)); });
-  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.ee798ap-3f)); });
-  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.62d166p-1f)); });
-  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.00002cp+0f)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(r[i], Pack::all(0x1.b7f74cp-7f), Pack::all(0x1.abf85ep-5f)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.ee2452p-3f)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.62d6c6p-1f)); });
+  unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(1)); });
   unrolled<N>([&](int i) { x[i].x = Pack::vector(_mm512_maskz_scalef_ps(0xffff, __m512(p[i].x), __m512(x[i].x))); });
 }
 
@@ -281,13 +282,12 @@ template <int N>
 template <bool IsFinite, class T>
 [[gnu::always_inline]] inline Pack weigh(const integer_tile<T>& t, float* s, index from, index to, const Pack& m, Pack& l) {
   const Pack infinity = Pack::all(math::detail::infinity<float>);
-  const Pack log2_e = Pack::all(0x1.715476p+0f);
-  const Pack minus = Pack::product(Pack{m.x == -infinity.x ? Pack::vector{} : m.x}, Pack::all(-0x1.715476p+0f));
+  const Pack frame = {m.x == -infinity.x ? Pack::vector{} : m.x};
   packs<Pack, 2> most = {}, sum = {};
   for (index j = from; j < to; j += 4) {
     packs<Pack, 4> w;
-    unrolled<4>([&](int i) { w[i] = Pack::fma(Pack::load(s + (j + i) * t.lanes), log2_e, minus); });
-    exp2_of<4>(w);
+    unrolled<4>([&](int i) { w[i].x = Pack::load(s + (j + i) * t.lanes).x - frame.x; });
+    exp_of<4>(w);
     unrolled<4>([&](int i) {
       float* const at = s + (j + i) * t.lanes;
       if constexpr (!IsFinite) {

@@ -105,7 +105,8 @@ TYPED_TEST(attention_bounds, random_problems) {
             return true;
           };
           const auto e = cases::define(cases::keys_of(q.view()[h][i], k.view()[kh], v.view()[kh], scale, see), s.d,
-                                       s.dv, accumulation_u<T>, output_u<T>, 0, cases::weight_u<T>());
+                                       s.dv, accumulation_u<T>, output_u<T>, 0, cases::weight_u<T>(),
+                                       cases::products_of<T>());
           const index row = h * s.queries + i;
           worst.add(e, got.out.values.data() + row * s.dv, got.lse.values[static_cast<std::size_t>(row)]);
           // one chain over all keys: deeper than a leaf

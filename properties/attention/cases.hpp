@@ -4,9 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdlib>
+#include <initializer_list>
 #include <random>
 #include <string>
 #include <string_view>
@@ -82,12 +84,14 @@ struct answer {
   tensor<Out> out;
   tensor<regroup::attention_real<T>> lse;
 };
-/// Whether this run is about weights in 16 bits: all of it, under the target that has them (habits/on_target.py).
-inline bool narrows() {
+/// Whether this run is about weights in 16 bits, or in fixed point: all of it, under a target that has them
+/// (habits/on_target.py).
+inline bool is_on(const std::initializer_list<std::string_view>& targets) {
   const char* const target = std::getenv("REGROUP_TARGET");
-  if (target == nullptr) return false;
-  return std::string_view(target) == "x86-64-v4-bf16" || std::string_view(target) == "x86-64-v4-amx";
+  return target != nullptr && std::ranges::find(targets, target) != targets.end();
 }
+inline bool narrows() { return is_on({"x86-64-v4-bf16", "x86-64-v4-amx"}); }
+inline bool fixes_points() { return is_on({"x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"}); }
 template <class T, class Out = T, class Executor>
 answer<T, Out> attend(const Executor& ex, const regroup::view<const T>& q, const regroup::attention_source<T>& keys,
                       regroup::attention_options options = {}) {
@@ -98,6 +102,7 @@ answer<T, Out> attend(const Executor& ex, const regroup::view<const T>& q, const
   answer<T, Out> result{tensor<Out>(full), tensor<regroup::attention_real<T>>(outer)};
   options.logsumexp = result.lse.view();
   options.narrow_weights = narrows();
+  options.fixed_point = fixes_points();
   regroup::attention(ex, q, keys, result.out.view(), options);
   return result;
 }

@@ -23,6 +23,8 @@ struct seen_key {
   long double score;
   long double magnitude;  // scale sum |q k|, and |score| for each later addition
   std::vector<long double> values;
+  long double norms = 0;  // scale |q| |k|
+  index at = 0;           // its position
 };
 
 struct expected {
@@ -36,6 +38,7 @@ struct expected {
 struct products {
   double term = 1, factors = 0, weight_step = 0;
   bool has_fast_weights = false;
+  bool are_of_integers = false;  // rows, and a tile's weights, in fixed point
 };
 /// Those of T on tensor cores, in units of 2^-24. How a sum is rounded is not documented; assumed is what was measured of
 /// them: 4 (tf32) or 8 terms at a time, each cut below the last bit of the largest, and the sum cut once more, so 2 u
@@ -50,6 +53,30 @@ template <class T>
 inline constexpr double narrow_weight_u = sizeof(T) == 4                           ? 0
                                           : std::is_same_v<T, regroup::float16> ? 0x1p-11
                                                                                 : 0x1p-8;
+
+/// What fixed point adds to O's numerator, for weights w: each number of a row is rounded to 1/16383 of the row's largest,
+/// the weights of a tile, times their rows' largest, to 1/32766 of the largest of them or 1/131000 of their sum.
+inline void add_fixed_point(const std::vector<seen_key>& keys, const std::vector<long double>& w,
+                            std::vector<long double>& bound) {
+  const auto largest = [&](std::size_t j) {
+    long double most = 0;
+    for (const long double v : keys[j].values) most = std::max(most, std::abs(v));
+    return most;
+  };
+  for (std::size_t first = 0, last; first < keys.size(); first = last) {
+    long double most = 0, sum = 0;
+    for (last = first; last < keys.size() && keys[last].at / 64 == keys[first].at / 64; ++last) {
+      most = std::max(most, w[last] * largest(last));
+      sum += w[last] * largest(last);
+    }
+    const long double unit = 1.001L * std::max(most / 32766, sum / 131000);
+    for (std::size_t j = first; j < last; ++j) {
+      for (std::size_t c = 0; c < bound.size() && largest(j) > 0; ++c) {
+        bound[c] += w[j] * largest(j) / 16383 / 2 + unit / 2 * std::abs(keys[j].values[c]) / largest(j);
+      }
+    }
+  }
+}
 
 /// `accumulation_u` of the arithmetic, `output_u` of the output's type; `depth` adds combines (and rescales) to the
 /// chains of a leaf, for merges beyond the tree of leaves; `weight_u` of weights that are rounded once more.
@@ -71,11 +98,17 @@ inline expected define(const std::vector<seen_key>& keys, index d, index dv, dou
   const double rescales = 16 + levels;
   const double chain = static_cast<double>(std::min<std::size_t>(n, 1024)) + levels;
   std::vector<long double> sum_bound(static_cast<std::size_t>(dv), 0);
+  std::vector<long double> weights;
   long double s = 0;
   long double s_error = 0;
   for (const auto& key : keys) {
     const long double w = std::exp(key.score - highest);
-    const long double score_error = (by.term * static_cast<double>(d + 3) + by.factors) * key.magnitude;
+    weights.push_back(w);
+    long double score_error = (by.term * static_cast<double>(d + 3) + by.factors) * key.magnitude;
+    if (by.are_of_integers) {  // a rounding to 1/32766 of a norm, in q and in k; weights are wrong by 2^-18.3
+      score_error += (1.001L * std::sqrt(static_cast<long double>(d)) / 32766 * key.norms + 3.2e-6L) / u;
+      score_error += (highest - key.score) + 2 * std::abs(highest) + 4;
+    }
     // score - m is rounded, and decay_slope is below 0.05
     const long double of_weight = by.has_fast_weights ? 1.25L * (highest - key.score) + 4 : 0;
     const long double bracket = 1.05L * (highest - key.score) + c * (rescales + 1) + rescales + chain + 1 + score_error +
@@ -88,6 +121,7 @@ inline expected define(const std::vector<seen_key>& keys, index d, index dv, dou
       sum_bound[k] += std::abs(key.values[k]) * (w * (bracket + of_products) * u + by.weight_step);
     }
   }
+  if (by.are_of_integers) add_fixed_point(keys, weights, sum_bound);
   const long double eta = static_cast<long double>(n) * (u > 1e-10L ? 1.2e-38L : 2.3e-308L);
   const long double relative = s_error / s;
   for (std::size_t k = 0; k < e.out.size(); ++k) {
@@ -106,12 +140,16 @@ std::vector<seen_key> keys_of(const regroup::view<const T>& q, const regroup::vi
                               const regroup::view<const T>& v, long double scale, const See& see) {
   std::vector<seen_key> keys;
   for (index j = 0; j < k.extent(0); ++j) {
-    seen_key key{0, 0, {}};
+    seen_key key{0, 0, {}, 0, j};
+    long double squares_of_q = 0, squares_of_k = 0;
     for (index c = 0; c < q.extent(0); ++c) {
-      const long double product = static_cast<long double>(regroup::widen(q(c))) * regroup::widen(k(j, c)) * scale;
-      key.score += product;
-      key.magnitude += std::abs(product);
+      const long double x = regroup::widen(q(c)), y = regroup::widen(k(j, c));
+      key.score += x * y * scale;
+      key.magnitude += std::abs(x * y * scale);
+      squares_of_q += x * x;
+      squares_of_k += y * y;
     }
+    key.norms = std::abs(scale) * std::sqrt(squares_of_q * squares_of_k);
     if (!see(j, key)) continue;
     for (index c = 0; c < v.extent(1); ++c) key.values.push_back(regroup::widen(v(j, c)));
     keys.push_back(std::move(key));

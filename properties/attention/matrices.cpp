@@ -12,10 +12,7 @@ using regroup::bfloat16;
 using regroup::par;
 using regroup::view;
 
-bool has_matrices() {
-  const char* const target = std::getenv("REGROUP_TARGET");
-  return target != nullptr && std::string_view(target) == "x86-64-v4-amx";
-}
+bool has_matrices() { return cases::is_on({"x86-64-v4-amx"}); }
 
 float flushed(float x) { return std::abs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 float widened(bfloat16 x) { return flushed(widen(x)); }

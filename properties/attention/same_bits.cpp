@@ -158,7 +158,7 @@ TYPED_TEST(same_bits_of, any_strides) {
     rearranged<T> out(plain.out.view(), order);
     std::fill(out.memory.begin(), out.memory.end(), T(0.0f));
     regroup::attention(par, this->q, dense(this->k, this->v), out.seen,
-                       {.mask = causal{}, .narrow_weights = cases::narrows()});
+                       {.mask = causal{}, .narrow_weights = cases::narrows(), .fixed_point = cases::fixes_points()});
     EXPECT_TRUE(same_bits<T>(out.view_of(), plain.out.view()));
   }
 }

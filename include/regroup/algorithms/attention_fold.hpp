@@ -10,6 +10,11 @@
 // chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded
 // to bfloat16 for l and O alike. By matrices (x86_64_v4_amx) the chains are tdpbf16ps's, over 32 columns or keys at a time,
 // l's are vdpbf16ps's; weights are relative to a maximum that may be up to 4 behind, and l and O to m at a leaf's end.
+// Where it allows fixed point (x86_64_v4_vnni and up) a row x of Q or K is the integers x^ = round(x 32766 / |x|), one of V
+// round(x 16383 / max |x|); a score is (sum q^ k^) (|k| / 32766) ((|q| / 32766) scale). In every tile m and l grow as above, by
+// w = exp(score - m) within 2^-18.3; with p = w max |v| / 16383, unit = max(max p / 32766, sum p / 131000) and
+// p^ = round(p / unit), O = O factor + unit (sum p^ v^). The sums of products are of integers, exact, at most 2^31. A score, or
+// a value, of a row that is not finite or not between 2^-45 and 2^45 in size is computed and added as above.
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
 
@@ -72,7 +77,11 @@ template <class Real>
 struct fragment {
   std::vector<Real> m, l, o;
 
-  fragment(index queries, index dv)
+  /// Of no keys.
+  fragment(index queries, index dv) : fragment(queries, dv, to_be_written{}) { std::fill(o.begin(), o.end(), -Real{}); }
+  /// O is 0, for a leaf that writes it.
+  struct to_be_written {};
+  fragment(index queries, index dv, to_be_written)
       : m(static_cast<std::size_t>(queries), Real{hidden}), l(m.size()), o(m.size() * static_cast<std::size_t>(dv)) {}
 };
 
@@ -86,11 +95,7 @@ struct fragments {
   static constexpr bool is_commutative = true;
   index queries = 0;
   index dv = 0;
-  fragment<Real> identity() const {
-    fragment<Real> nothing(queries, dv);
-    std::fill(nothing.o.begin(), nothing.o.end(), -Real{});
-    return nothing;
-  }
+  fragment<Real> identity() const { return {queries, dv}; }
   fragment<Real> operator()(fragment<Real> a, const fragment<Real>& b) const {
     merge(static_cast<index>(a.m.size()), dv, a.m.data(), a.l.data(), a.o.data(), b.m.data(), b.l.data(), b.o.data());
     return a;
