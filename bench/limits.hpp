@@ -46,7 +46,8 @@ inline void add_multiplier_limits(program& p, const std::string& type) {
   };
   add("fma_fp32", loops().fma_fp32);
   for (const auto* m = multipliers(); m->name != nullptr; ++m) {
-    if (std::string(m->name).ends_with(type)) add(m->name, m->run);
+    const std::string name = m->name;
+    if (name.ends_with(type) || (name == "dot_int16" && type.ends_with("16"))) add(name, m->run);
   }
 }
 

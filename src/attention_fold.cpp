@@ -78,8 +78,8 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
   });
 }
 
-/// The keys [first, last) of a tile that is to be packed, side by side; those of the next one, which begins before `end`, are
-/// found too.
+/// The keys [first, last) of a tile that is to be packed, side by side; those of the next one, which begins before `end`,
+/// are found too.
 template <class T>
 auto block<T>::rows_to_pack(index first, index last, index end, rows<T>& copies) -> rows<T>& {
   if (next_.first == first) {

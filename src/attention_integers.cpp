@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's fold over one leaf in fixed point: rows of Q, K and V as 16-bit integers, each with a scale. Those of K and V
-// stay in the workspace for the next blocks of queries. Numbers that have no scale, since their row holds what is not
+// Attention's fold over one leaf in fixed point: rows of Q, K and V as 16-bit integers, each with a scale. Those of K and
+// V stay in the workspace for the next blocks of queries. Numbers that have no scale, since their row holds what is not
 // finite, are scored and added one by one.
 #include <algorithm>
 #include <bit>
@@ -47,7 +47,8 @@ void block<T>::score_one_by_one(std::uint64_t keys) {
     for (index j = 0; j < attention_tile_keys; ++j) {
       if (!all && (keys >> j & 1) == 0) continue;
       Real s = 0;
-      for (index c = 0; c < p_.d; ++c) s = math::fma(widen(q[c * q_step]) * p_.scale, Real{widen(at_.k[j][c * k_step])}, s);
+      for (index c = 0; c < p_.d; ++c)
+        s = math::fma(widen(q[c * q_step]) * p_.scale, Real{widen(at_.k[j][c * k_step])}, s);
       w_->s.data()[j * lanes_ + lane] = s;
     }
   }

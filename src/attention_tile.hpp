@@ -5,8 +5,8 @@
 //   key lanes     few queries: a lane is a key, then a column of V; q (queries, d), s (queries, 64), o (queries, dv);
 //                 K is transposed in registers, so that every key and value is read once for all queries
 // Where products of bfloat16 are taken two at a time, q and s hold pairs: two numbers of 16 bits in the bits of a float.
-// Where they are taken by matrices (AMX), or of integers, query lanes serve any number of queries, and have an order of
-// their own.
+// Where they are taken by matrices (AMX), or of integers, query lanes serve any number of queries, in an order of their
+// own.
 // Each instruction set has its own translation unit and exports `kernels`, tables of functions. Level: block.
 #pragma once
 

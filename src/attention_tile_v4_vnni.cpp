@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels of 16-bit inputs in fixed point, for AVX-512 with vpdpwssd: S^T = K Q^T and O^T += V^T P^T in sums of
-// integers, two products of 16 bits a step and lane, which are exact and so the same in any order. Every row of Q, K and V
-// has a scale of its own, and so have a query's weights in every tile. Lanes are queries. Level: block.
+// Attention's kernels of 16-bit inputs in fixed point, for AVX-512 with vpdpwssd: S^T = K Q^T and O^T += V^T P^T in sums
+// of integers, two products of 16 bits a step and lane, which are exact and so the same in any order. Every row of Q, K
+// and V has a scale of its own, and so have a query's weights in every tile. Lanes are queries. Level: block.
 #if defined(__x86_64__)
 #include <algorithm>
 #include <cmath>
@@ -87,7 +87,9 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline Pack largest_of(const T* const* rows, index n) {
   packs<Pack, width> tops;
-  const auto larger = [](const words& a, const words& b) { return words(_mm512_maskz_max_epi32(0xffff, __m512i(a), __m512i(b))); };
+  const auto larger = [](const words& a, const words& b) {
+    return words(_mm512_maskz_max_epi32(0xffff, __m512i(a), __m512i(b)));
+  };
   for (index i = 0; i < width; ++i) {
     words top = {};
     for (index c = 0; c < n; c += 2 * width) {
@@ -119,7 +121,8 @@ template <class T>
   const auto narrow = [&](index from) {
     return from < n ? _mm512_maskz_cvtepi32_epi16(0xffff, __m512i(round_from(row, from, n, scale))) : __m256i{};
   };
-  return {reinterpret_cast<Pack::vector>(__builtin_shufflevector(narrow(c), narrow(c + width), 0, 1, 2, 3, 4, 5, 6, 7))};
+  return {
+      reinterpret_cast<Pack::vector>(__builtin_shufflevector(narrow(c), narrow(c + width), 0, 1, 2, 3, 4, 5, 6, 7))};
 }
 
 /// 16 rows of n numbers as words of two, (n / 2, 16); their scales.
@@ -277,10 +280,16 @@ template <int N>
   unrolled<N>([&](int i) { x[i].x = Pack::vector(_mm512_maskz_scalef_ps(0xffff, __m512(p[i].x), __m512(x[i].x))); });
 }
 
-/// s = weights times their values' scales, of the keys [from, to) and 16 queries; l grows by the weights. What the largest
-/// of them and their sum say about their scale.
+/// What weights are rounded to: of_integers times an integer, numbers times of_numbers. The largest is one exactly, so
+/// that weights that are all equal are not all rounded the same way.
+struct weight_scale {
+  Pack of_integers, of_numbers;
+};
+
+/// s = weights times their values' scales, of the keys [from, to) and 16 queries; l grows by the weights.
 template <bool IsFinite, class T>
-[[gnu::always_inline]] inline Pack weigh(const integer_tile<T>& t, float* s, index from, index to, const Pack& m, Pack& l) {
+[[gnu::always_inline]] inline weight_scale weigh(const integer_tile<T>& t, float* s, index from, index to,
+                                                 const Pack& m, Pack& l) {
   const Pack infinity = Pack::all(math::detail::infinity<float>);
   const Pack frame = {m.x == -infinity.x ? Pack::vector{} : m.x};
   packs<Pack, 2> most = {}, sum = {};
@@ -301,8 +310,14 @@ template <bool IsFinite, class T>
       w[i].store(at);
     });
   }
-  return Pack::larger(Pack::product(Pack::larger(most[0], most[1]), Pack::all(1 / most_weight)),
-                      Pack::product(Pack{sum[0].x + sum[1].x}, Pack::all(1 / most_weights)));
+  const Pack top = Pack::larger(most[0], most[1]);
+  const Pack unit = Pack::larger(Pack::product(top, Pack::all(1 / most_weight)),
+                                 Pack::product(Pack{sum[0].x + sum[1].x}, Pack::all(1 / most_weights)));
+  const Pack units = {Pack::vector(_mm512_maskz_roundscale_ps(0xffff, __m512(top.x / unit.x), 0x09))};
+  const Pack exact = {top.x / units.x};
+  // Nothing, where weights are so small that the other way may leave a float.
+  const auto is_nothing = unit.x <= Pack::all(0x1p-110f).x;
+  return {{is_nothing ? Pack::vector{} : exact.x}, {is_nothing ? Pack::vector{} : units.x / top.x}};
 }
 
 /// p = the weights as integers times `scale`, two keys a word.
@@ -322,7 +337,8 @@ template <class T>
 
 /// One group of lanes over its keys [from, to).
 template <class T>
-[[gnu::always_inline]] inline void weigh_group(const integer_tile<T>& t, index lane, index from, index to, bool& grows) {
+[[gnu::always_inline]] inline void weigh_group(const integer_tile<T>& t, index lane, index from, index to,
+                                               bool& grows) {
   float* const s = t.s + lane;
   const Pack hidden = Pack::all(-math::detail::infinity<float>);
   if (!t.is_whole) {
@@ -353,13 +369,11 @@ template <class T>
     top.store(t.m + lane);
   }
   factor.store(t.factor + lane);
-  const Pack unit = Pack::any(top.x == -hidden.x) ? weigh<false>(t, s, whole_from, whole_to, top, l)
-                                                  : weigh<true>(t, s, whole_from, whole_to, top, l);
+  const weight_scale scale = Pack::any(top.x == -hidden.x) ? weigh<false>(t, s, whole_from, whole_to, top, l)
+                                                           : weigh<true>(t, s, whole_from, whole_to, top, l);
   l.store(t.l + lane);
-  // Nothing, where weights are so small that 1 / unit may leave a float.
-  const Pack least = Pack::all(0x1p-100f);
-  Pack{unit.x <= least.x ? Pack::vector{} : unit.x}.store(t.p_scale + lane);
-  round_weights(t, lane, whole_from, whole_to, Pack{unit.x > least.x ? 1 / unit.x : Pack::vector{}});
+  scale.of_integers.store(t.p_scale + lane);
+  round_weights(t, lane, whole_from, whole_to, scale.of_numbers);
 }
 
 template <class T>

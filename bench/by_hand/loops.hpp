@@ -53,7 +53,7 @@ extern const by_hand loops_v3, loops_v4;
 
 /// Peaks of multipliers that only some processors have: 2^30 operations, or nullptr.
 struct multiplier {
-  const char* name;  ///< as in a work's name: `fma_fp16`, `dot_bf16`, `amx_bf16`
+  const char* name;  ///< as in a work's name: `fma_fp16`, `dot_bf16`, `amx_bf16`; `dot_int16` takes both
   void (*run)();
 };
 const multiplier* multipliers();  ///< ends with a nullptr name

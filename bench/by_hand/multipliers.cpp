@@ -20,6 +20,10 @@ void dot_bf16() {
   std::int64_t turns = operations / (12 * 64);
   REGROUP_PEAK("vdpbf16ps", "zmm", turns);
 }
+void dot_int16() {
+  std::int64_t turns = operations / (12 * 64);
+  REGROUP_PEAK("vpdpwssd", "zmm", turns);
+}
 void fma_fp16() {
   std::int64_t turns = operations / (12 * 64);
   REGROUP_PEAK("vfmadd231ph", "zmm", turns);
@@ -56,7 +60,7 @@ void fma_fp16() {
 bool has_leaf7(unsigned subleaf, char which, int bit) {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, subleaf, &a, &b, &c, &d) == 0) return false;
-  return ((which == 'a' ? a : d) >> bit & 1u) != 0;
+  return ((which == 'a' ? a : which == 'c' ? c : d) >> bit & 1u) != 0;
 }
 /// Linux gives AMX's registers to a process that asks.
 bool may_use_amx() {
@@ -71,11 +75,12 @@ const by_hand& loops() {
 }
 
 const multiplier* multipliers() {
-  static multiplier found[4] = {};
+  static multiplier found[5] = {};
   if (found[0].name != nullptr) return found;
   int n = 0;
   const bool v4 = regroup::host::current_target() >= regroup::host::target::x86_64_v4;
   if (v4 && has_leaf7(1, 'a', 5)) found[n++] = {"dot_bf16", dot_bf16};
+  if (v4 && has_leaf7(0, 'c', 11)) found[n++] = {"dot_int16", dot_int16};
   if (v4 && has_leaf7(0, 'd', 23)) found[n++] = {"fma_fp16", fma_fp16};
   if (v4 && has_leaf7(0, 'd', 24) && has_leaf7(0, 'd', 22) && may_use_amx()) found[n++] = {"amx_bf16", amx_bf16};
   return found;

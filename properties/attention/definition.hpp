@@ -69,7 +69,7 @@ inline void add_fixed_point(const std::vector<seen_key>& keys, const std::vector
       most = std::max(most, w[last] * largest(last));
       sum += w[last] * largest(last);
     }
-    const long double unit = 1.001L * std::max(most / 32766, sum / 131000);
+    const long double unit = most > 0 ? 1.001L * most / std::floor(most / std::max(most / 32766, sum / 131000)) : 0;
     for (std::size_t j = first; j < last; ++j) {
       for (std::size_t c = 0; c < bound.size() && largest(j) > 0; ++c) {
         bound[c] += w[j] * largest(j) / 16383 / 2 + unit / 2 * std::abs(keys[j].values[c]) / largest(j);

@@ -64,7 +64,7 @@ double fastest(const F& f) {
 std::string instruction_sets() {
   std::string list;
   for (const auto t : {host::target::baseline, host::target::x86_64_v3, host::target::x86_64_v4,
-                       host::target::x86_64_v4_bf16, host::target::x86_64_v4_amx}) {
+                       host::target::x86_64_v4_vnni, host::target::x86_64_v4_bf16, host::target::x86_64_v4_amx}) {
     if (host::has(t)) list += (list.empty() ? "" : ", ") + json_string(host::name(t));
   }
   return "[" + list + "]";
@@ -163,7 +163,8 @@ std::string gpu_text(bool json) {
   if (!g) return json ? "null" : "none (" + why_not + ")";
   const std::string capability = std::to_string(g->major) + "." + std::to_string(g->minor);
   if (!json) {
-    return g->name + ", compute capability " + capability + ", " + rounded(static_cast<double>(g->bytes) / 0x1p30) + " GiB";
+    return g->name + ", compute capability " + capability + ", " + rounded(static_cast<double>(g->bytes) / 0x1p30) +
+           " GiB";
   }
   return "{\"name\": " + json_string(g->name) + ", \"compute_capability\": " + json_string(capability) +
          ", \"memory_bytes\": " + std::to_string(g->bytes) + "}";

@@ -10,11 +10,12 @@
 // chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded
 // to bfloat16 for l and O alike. By matrices (x86_64_v4_amx) the chains are tdpbf16ps's, over 32 columns or keys at a time,
 // l's are vdpbf16ps's; weights are relative to a maximum that may be up to 4 behind, and l and O to m at a leaf's end.
-// Where it allows fixed point (x86_64_v4_vnni and up) a row x of Q or K is the integers x^ = round(x 32766 / |x|), one of V
-// round(x 16383 / max |x|); a score is (sum q^ k^) (|k| / 32766) ((|q| / 32766) scale). In every tile m and l grow as above, by
-// w = exp(score - m) within 2^-18.3; with p = w max |v| / 16383, unit = max(max p / 32766, sum p / 131000) and
-// p^ = round(p / unit), O = O factor + unit (sum p^ v^). The sums of products are of integers, exact, at most 2^31. A score, or
-// a value, of a row that is not finite or not between 2^-45 and 2^45 in size is computed and added as above.
+// Where it allows fixed point (x86_64_v4_vnni and up) a row x of Q or K is the integers x^ = round(x 32766 / |x|), one of
+// V round(x 16383 / max |x|); a score is (sum q^ k^) (|k| / 32766) ((|q| / 32766) scale). m and l grow as above in every
+// tile, by w = exp(score - m) within 2^-18.3; O by sum p^ v^ max p / units, where p = w max |v| / 16383,
+// units = floor(max p / max(max p / 32766, sum p / 131000)) and p^ = round(p units / max p). Sums of products are of
+// integers, exact, at most 2^31. A score, or a value, of a row that is not finite, or not between 2^-45 and 2^45 in size, is
+// computed and added as above.
 // Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
 #pragma once
 
@@ -152,7 +153,7 @@ struct workspace {
   index tiles;                                        // that are kept
   index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
   buffer<Real> s, o;
-  buffer<T> k_tiles, v_tiles;         // matrices, or integers two by two
+  buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two
   buffer<float> k_scales, v_scales;  // of integers
   std::uint64_t keys_without_scale[static_cast<std::size_t>(most_tiles)];
   std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];

@@ -69,11 +69,12 @@ struct attention_options {
   /// 2^-8 more, in O and in logsumexp (by matrices 2^-13.7 beside), a denormal is 0, and bits are those of such processors
   /// alone.
   bool narrow_weights = false;
-  /// Lets attention over 16 bits be computed in fixed point, where that is faster: processors with AVX-512 and vpdpwssd, for
-  /// many queries (a few are faster without); not where `narrow_weights` has its instructions. Every row of Q, K and V then
-  /// is 16-bit integers times a scale, and so are the weights of a query in a tile; their sums are exact. A score is wrong by
-  /// up to sqrt(d) 2^-15 |q| |k| scale, a value by 2^-15 of the largest of its row, a weight by 2^-16 of its tile's largest,
-  /// or 2^-18 of their sum: about what rounding the output to float16 costs. Bits are those of such processors alone.
+  /// Lets attention over 16 bits be computed in fixed point where the processor has AVX-512 and vpdpwssd, and not the
+  /// instructions of `narrow_weights` where that is set too: faster for many queries, slower for a few. Every row of Q, K
+  /// and V is then 16-bit integers times a scale, and so are a query's weights in a tile; their sums are exact. A score is
+  /// wrong by up to sqrt(d) 2^-15 |q| |k| scale, a value by 2^-15 of the largest of its row, a weight by 2^-16 of its
+  /// tile's largest or 2^-18 of their sum: about what rounding the output to float16 costs. Bits are those of such
+  /// processors alone.
   bool fixed_point = false;
 };
 

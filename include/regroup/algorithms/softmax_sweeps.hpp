@@ -149,6 +149,7 @@ class near_sweep {
     const X* later;
     const Meanwhile& other;
     Real operator()(index i) const { return kept[i] = w(x[i]); }
+    template <class>
     void meanwhile(index i) const {
       host::prefetch<2>(later + i, lanes);
       other();

@@ -37,7 +37,7 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j]));
   index i = count;
   for (; i + lanes <= t.size(); i += lanes) {
-    if constexpr (requires { t.load().meanwhile(i); }) t.load().meanwhile(i);
+    if constexpr (requires { t.load().template meanwhile<state_of<M>>(i); }) t.load().template meanwhile<state_of<M>>(i);
     for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
   }
   for (index j = 0; i + j < t.size(); ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));

@@ -43,9 +43,10 @@ class tile {
   index size_;
 };
 
-/// Asks memory to bring n elements, which may be past the end of anything, to the cache of a level.
+/// Asks memory to bring n elements, which may be past the end of anything, to the cache of a level. Forced inline: g++
+/// drops calls of functions that only prefetch.
 template <int Level, class X>
-void prefetch(const X* first, index n) {
+[[gnu::always_inline]] inline void prefetch(const X* first, index n) {
   const auto* const bytes = reinterpret_cast<const char*>(first);
   for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
 }
@@ -55,6 +56,11 @@ template <class X>
 struct load_from {
   const X* first;
   constexpr decltype(auto) operator()(index i) const { return widen(first[i]); }
+  /// Combining states of several members takes its time, and memory may work meanwhile, half a tile ahead.
+  template <class State>
+  void meanwhile(index i) const {
+    if constexpr (!std::is_arithmetic_v<State>) prefetch<1>(first + tile_elements / 2 + i, lanes);
+  }
 };
 
 /// Reads elements that have been widened; `first` is where they came from, for memory to go on.
@@ -110,6 +116,7 @@ struct mapped {
   constexpr auto operator()(index i) const { return map(load(i)); }
   /// The map takes its time, and memory may work meanwhile on what follows: half a tile early, so that it does so too while
   /// the next one is first swept by something quicker.
+  template <class>
   void meanwhile(index i) const {
     if constexpr (requires { *load.first; }) prefetch<2>(load.first + 3 * tile_elements / 2 + i, lanes);
   }
