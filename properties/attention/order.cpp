@@ -5,7 +5,7 @@
 #include <functional>
 #include <optional>
 
-#include "cases.hpp"
+#include "reference.hpp"
 
 namespace {
 
@@ -13,23 +13,15 @@ using cases::index;
 using regroup::view;
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
-using mean = regroup::softmax_mean<float>;
-using state = std::optional<mean::state>;
-
-state perfect(const mean& m, const std::vector<state>& leaves, std::size_t first, std::size_t count) {
-  if (first >= leaves.size()) return std::nullopt;
-  if (count == 1) return leaves[first];
-  const state a = perfect(m, leaves, first, count / 2);
-  const state b = perfect(m, leaves, first + count / 2, count / 2);
-  return a && b ? state(m(*a, *b)) : a ? a : b;
-}
+using cases::mean;
+using cases::perfect;
 
 /// `masked(score, key)` is the score after masks, -inf where the key is hidden.
 mean::state fold(view<const float> q, view<const float> k, view<const float> v, float scale,
                  const std::function<float(float, index)>& masked) {
   const index dv = v.extent(1);
   const mean m{dv};
-  std::vector<state> leaves;
+  std::vector<cases::leaf_state> leaves;
   for (index leaf = 0; leaf * 1024 < k.extent(0); ++leaf) {
     float highest = minus_infinity;
     float l = 0;
