@@ -196,6 +196,22 @@ inline Pack decay(const Pack& x) {
   return one[0];
 }
 
+/// The maximum m grows to `top` where that is above it: what corrects sums relative to it, and so l; whether any does.
+template <class Pack>
+inline bool grow(typename Pack::Real* m, const Pack& top, Pack& l, typename Pack::Real* factor) {
+  const Pack before = Pack::load(m);
+  const bool grows = Pack::any(top.x > before.x);
+  Pack correction = Pack::all(1);
+  if (grows) {
+    const Pack corrected = decay(Pack{before.x - top.x});
+    correction = {top.x > before.x ? corrected.x : correction.x};
+    l = Pack::product(l, correction);
+    top.store(m);
+  }
+  correction.store(factor);
+  return grows;
+}
+
 /// Weights decay(score - m): 1 at the maximum itself and 0 at -inf, which take no selects where m is finite.
 template <bool IsFinite, class Pack, int N>
 inline void weigh(packs<Pack, N>& score, const Pack& m) {

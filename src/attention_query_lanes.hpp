@@ -147,15 +147,7 @@ struct with_query_lanes {
     if (j < to) top = Pack::larger(Pack::load(s + j * lanes), top);
     top = Pack::larger(other, top);
     Pack l = Pack::load(t.l + lane);
-    Pack factor = Pack::all(1);
-    if (Pack::any(top.x > before.x)) {
-      grows = true;
-      const Pack corrected = decay(Pack{before.x - top.x});
-      factor = {top.x > before.x ? corrected.x : factor.x};
-      l = Pack::product(l, factor);
-      top.store(t.m + lane);
-    }
-    factor.store(t.factor + lane);
+    if (grow(t.m + lane, top, l, t.factor + lane)) grows = true;
     const auto sweep = [&]<bool IsFinite>(std::bool_constant<IsFinite>) {
       constexpr int n = Products::at_once;
       in_blocks<4 / n>(from / n, to / n, [&]<int R>(std::integral_constant<int, R>, index step) {

@@ -6,6 +6,7 @@
 namespace {
 
 using namespace fixed_points;
+using cases::index;
 
 template <class T>
 class fixed_point : public where_it_is<T> {};
