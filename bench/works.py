@@ -80,7 +80,7 @@ attention/full/fp32/h8_n1024_d64 attention/causal/fp32/h8_n1024_d64 attention/fu
 attention/causal/fp32/h8_n4096_d64 attention/full/fp32/h8_n4096_d128 attention/causal/fp32/h8_n4096_d128
 attention/full/bf16/h8_n1024_d64 attention/full/bf16/h8_n4096_d64 attention/causal/bf16/h8_n4096_d64
 attention/full/bf16/h8_n4096_d128 attention/causal/bf16/h8_n4096_d128
-attention/full/fp16/h8_n4096_d64 attention/causal/fp16/h8_n4096_d64
+attention/full/fp16/h8_n4096_d64 attention/causal/fp16/h8_n4096_d64 attention/full/fp16/h8_n4096_d128
 decode/full/fp32/h32_n32768_d128 decode/full/bf16/h32_n32768_d128 decode/full/fp16/h32_n32768_d128
 decode/full/fp32/h32_kv8_n32768_d128 decode/full/bf16/h32_kv8_n32768_d128 decode/full/fp16/h32_kv8_n32768_d128
 decode/full/bf16/h32_kv8_n32768_d128_q5 decode/full/bf16/h32_kv8_n32768_d128_q16 decode/paged/bf16/h32_kv8_n32768_d128
