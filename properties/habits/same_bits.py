@@ -40,10 +40,11 @@ def compiled(compiler, root, folder):
     command = [*compiler, "-std=gnu++20", "-I", str(root / "include")]
     sources, objects = [str(root / "properties/programs/bits.cpp")], []
     for source in sorted((root / "src").glob("*.cpp")):
-        level = re.search(r"_(v[34])(_bf16|_amx)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
+        level = re.search(r"_(v[34])(_vnni|_bf16|_amx)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
         if level:
             objects.append(os.path.join(folder, source.stem + ".o"))
-            more = {"_bf16": ["-mavx512bf16"], "_amx": ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]}.get(level[2], [])
+            more = {"_vnni": ["-mavx512vnni"], "_bf16": ["-mavx512bf16"],
+                    "_amx": ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]}.get(level[2], [])
             run_or_exit([*command, f"-march=x86-64-{level[1]}", *more, "-c", str(source), "-o", objects[-1]])
         else:
             sources.append(str(source))

@@ -136,8 +136,8 @@ is the same bits. The same seed gives the same cases.
 const char* const info =
     R"(instruction_sets are those that the processor has, target is the one in use; REGROUP_TARGET in the
 environment chooses another (baseline, x86-64-v3, x86-64-v4, x86-64-v4-vnni, x86-64-v4-bf16,
-x86-64-v4-amx), with the same bits. gpu is that of --device cuda, or why there is none. --measure takes a few seconds and
-512 MiB; the fastest of at most five runs counts.
+x86-64-v4-amx), with the same bits. gpu is that of --device cuda, or why there is none. --measure
+takes a few seconds and 512 MiB; the fastest of at most five runs counts.
 
 )";
 
