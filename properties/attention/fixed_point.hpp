@@ -99,12 +99,23 @@ inline float score_of(const row& q, const row& k, float scale) {
   return (narrowed(sum) * k.scale) * (q.scale * scale);
 }
 
+/// z less its floor, which processors round as vreduceps does: on Intel's, down.
+inline float reduced(float z) {
+#if defined(__x86_64__)
+  typedef float pack __attribute__((vector_size(16)));
+  pack x = {z, 0, 0, 0};
+  asm("vreduceps $9, %0, %0" : "+x"(x));
+  return x[0];
+#else
+  return z - std::floor(z);
+#endif
+}
+
 /// e^x, x <= 0.
 inline float weight(float x) {
   const float z = x * 0x1.715476p+0f;
   const float f = std::floor(z);
-  float r = z - f;
-  if (r + f > z) r = std::nextafter(r, 0.0f);  // rounded down, as vreduceps does; r + f is exact
+  const float r = reduced(z);
   float p = std::fma(r, 0x1.b7f74cp-7f, 0x1.abf85ep-5f);
   p = std::fma(p, r, 0x1.ee2452p-3f);
   p = std::fma(p, r, 0x1.62d6c6p-1f);
