@@ -127,8 +127,10 @@ void block<T>::fold_by_integers([[maybe_unused]] index first, [[maybe_unused]] i
       kernels.scores(t);
       if (keys != 0 || has_queries_without_scale_) score_one_by_one(keys);
       if (has_function) mask(first, last, t.s);
-      if (values != 0) scores_.resize(attention_tile_keys * lanes_);
-      if (values != 0) std::copy(t.s, t.s + attention_tile_keys * lanes_, scores_.data());
+      if (values != 0) {
+        scores_.resize(attention_tile_keys * lanes_);
+        std::copy(t.s, t.s + attention_tile_keys * lanes_, scores_.data());
+      }
       kernels.weights(t);
       kernels.values(t);
       if (values != 0) add_values_one_by_one(values, scores_.data());

@@ -7,6 +7,19 @@
 
 namespace regroup::tiles {
 
+#if defined(__x86_64__)
+namespace {
+
+instruction_set with_integers() {
+  instruction_set all = x86_64_v4;
+  all.integers_of_float16 = &float16_by_vnni;
+  all.integers_of_bfloat16 = &bfloat16_by_vnni;
+  return all;
+}
+
+}  // namespace
+#endif
+
 const instruction_set& current([[maybe_unused]] bool takes_pairs) {
   static constexpr instruction_set baseline = all_kernels<4, with_query_lanes<singles<float, 4>, 1, 4, 1, 4>,
                                                           with_query_lanes<singles<double, 8>, 1, 4, 1, 4>, 4, 4>;
@@ -15,10 +28,8 @@ const instruction_set& current([[maybe_unused]] bool takes_pairs) {
     case host::target::x86_64_v4_amx: {
       if (!takes_pairs) return x86_64_v4;
       static const instruction_set with_matrices = [] {
-        instruction_set all = x86_64_v4;
+        instruction_set all = with_integers();
         all.matrices = &x86_64_v4_amx;
-        all.integers_of_float16 = &float16_by_vnni;
-        all.integers_of_bfloat16 = &bfloat16_by_vnni;
         return all;
       }();
       return with_matrices;
@@ -26,24 +37,17 @@ const instruction_set& current([[maybe_unused]] bool takes_pairs) {
     case host::target::x86_64_v4_bf16: {
       if (!takes_pairs) return x86_64_v4;
       static const instruction_set with_pairs = [] {
-        instruction_set all = x86_64_v4;
+        instruction_set all = with_integers();
         static_cast<query_lanes<bfloat16>&>(all) = x86_64_v4_bf16;
         static_cast<key_lanes<bfloat16>&>(all) = x86_64_v4_bf16;
-        all.integers_of_float16 = &float16_by_vnni;
-        all.integers_of_bfloat16 = &bfloat16_by_vnni;
         return all;
       }();
       return with_pairs;
     }
     case host::target::x86_64_v4_vnni: {
       if (!takes_pairs) return x86_64_v4;
-      static const instruction_set with_integers = [] {
-        instruction_set all = x86_64_v4;
-        all.integers_of_float16 = &float16_by_vnni;
-        all.integers_of_bfloat16 = &bfloat16_by_vnni;
-        return all;
-      }();
-      return with_integers;
+      static const instruction_set integers = with_integers();
+      return integers;
     }
     case host::target::x86_64_v4:
       return x86_64_v4;
