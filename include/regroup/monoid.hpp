@@ -46,6 +46,10 @@ template <class M, class X>
 concept has_lift = requires(const M& m, const X& x) { m.lift(widen(x)); };
 template <class M>
 concept has_lower = requires(const M& m, const state_of<M>& s) { m.lower(s); };
+/// `append(n, s, x)` is s + lift(x), bitwise, for a state s of n >= 1 elements; an executor's lanes hold equally many, so
+/// what depends on n alone is computed once for all of them.
+template <class M, class X>
+concept has_append = requires(const M& m, index n, const state_of<M>& s, const X& x) { m.append(n, s, widen(x)); };
 template <class M, class Tile>
 concept has_lift_tile = requires(const M& m, const Tile& tile) { m.lift_tile(tile); };
 /// A product of monoids (`fanout`): an executor takes it apart and folds each member by the member's own rule.
@@ -77,6 +81,16 @@ constexpr state_of<M> lift(const M& m, const X& x) {
     return m.lift(widen(x));
   } else {
     return static_cast<state_of<M>>(widen(x));
+  }
+}
+
+/// s + lift(x) for a state s of n >= 1 elements.
+template <class M, class X>
+constexpr state_of<M> append(const M& m, index n, const state_of<M>& s, const X& x) {
+  if constexpr (has_append<M, X>) {
+    return m.append(n, s, widen(x));
+  } else {
+    return m(s, regroup::lift(m, x));
   }
 }
 

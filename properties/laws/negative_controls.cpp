@@ -170,5 +170,13 @@ TEST(negative_controls, wrong_tile) {
   EXPECT_TRUE(falls(check_laws<float>(wrong_tile{}, {.cases = few}), "tile lift = fold of its elements"));
 }
 
+/// Counts what it appends from nothing: only the law of `append` sees it, and what folds lanes.
+struct wrong_append : plus<int> {
+  int append(index n, int s, int x) const { return n == 1 ? x : s + x; }
+};
+TEST(negative_controls, wrong_append) {
+  EXPECT_TRUE(falls(check_laws<int>(wrong_append{}, {.cases = few}), "append = combine with a lift"));
+}
+
 }  // namespace
 }  // namespace regroup::laws

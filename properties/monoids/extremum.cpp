@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/monoids/extremum.hpp"
 
+#include <random>
+
 #include "fold.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/monoids/top_k.hpp"
@@ -64,6 +66,37 @@ TEST(extremum, enumerate_numbers_memory) {
       regroup::reduce(regroup::seq, regroup::generate(3, regroup::enumerate(xs.data(), 10)), regroup::argmin<float>{});
   EXPECT_EQ(value, 0.5F);
   EXPECT_EQ(position, 11);
+}
+
+TEST(extremum, of_numbered_memory_is_that_of_its_elements) {
+  const floats rare{3, none, -0.0F, 0, inf, -inf, -2, 1e-45F};
+  std::mt19937 bits(7);
+  const auto check = [&](const floats& xs, std::int64_t first) {
+    const auto size = static_cast<std::int64_t>(xs.size());
+    const auto numbered = regroup::generate(size, regroup::enumerate(xs.data(), first));
+    const auto agree = [&](const auto& m) {
+      EXPECT_TRUE(same(regroup::reduce(regroup::seq, numbered, m), fold(m, at(xs, first)))) << size << " from " << first;
+    };
+    agree(regroup::argmin<float>{});
+    agree(regroup::argmax<float>{});
+  };
+  for (const std::size_t n : {1U, 2U, 63U, 64U, 65U, 127U, 129U, 4095U, 4096U, 4097U, 9001U}) {
+    floats ties(n);
+    floats last_is_rare(n);
+    floats all_rare(n);
+    for (std::size_t i = 0; i < n; ++i) {
+      ties[i] = static_cast<float>(bits() % 4);
+      last_is_rare[i] = static_cast<float>(bits() % 1000);
+      all_rare[i] = rare[bits() % rare.size()];
+    }
+    check(ties, 0);
+    check(all_rare, std::int64_t{1} << 40);
+    for (const float x : rare) {
+      last_is_rare.back() = x;
+      check(last_is_rare, 7);
+      check(floats(n, x), 7);
+    }
+  }
 }
 
 /// A tile as a device's threads hold it between them.

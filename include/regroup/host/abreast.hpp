@@ -92,26 +92,23 @@ constexpr bool folds_elements() {
 template <class M, class At>
 constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>& out) {
   if constexpr (has_members<M>) {  // each member by its own rule
-    std::apply(
-        [&](const auto&... member) {
-          std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
-          std::apply(
-              [&](auto&... part) {
-                (leaf_abreast(member, n, at, part), ...);
-                for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(part.get(k)...));
-              },
-              parts);
-        },
-        m.members());
+    with_members(m, [&](const auto&... member) {
+      std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
+      [&]<std::size_t... K>(std::index_sequence<K...>) {
+        (leaf_abreast(member, n, at, std::get<K>(parts)), ...);
+        for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(std::get<K>(parts).get(k)...));
+      }
+      (std::index_sequence_for<decltype(member)...>{});
+    });
   } else {
     std::array<pack<state_of<M>>, lanes> lane;
     const auto lift = [&](index j, index i) {
       auto& s = lane[static_cast<std::size_t>(j)];
       for (index k = 0; k < abreast; ++k) s.set(k, regroup::lift(m, at(i, k)));
     };
-    const auto add = [&](index j, index i) {
+    const auto add = [&](index j, index i, index folded) {
       auto& s = lane[static_cast<std::size_t>(j)];
-      for (index k = 0; k < abreast; ++k) s.set(k, m(s.get(k), regroup::lift(m, at(i, k))));
+      for (index k = 0; k < abreast; ++k) s.set(k, regroup::append(m, folded, s.get(k), at(i, k)));
     };
     const auto combine = [&](index j, index left, index right) {
       const auto& a = lane[static_cast<std::size_t>(left)];
@@ -123,7 +120,7 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
       index count = std::min(n, lanes);
       for (index j = 0; j < count; ++j) lift(j, j);
       for (index i = count; i < n; i += lanes) {
-        for (index j = 0; j < std::min(lanes, n - i); ++j) add(j, i + j);
+        for (index j = 0; j < std::min(lanes, n - i); ++j) add(j, i + j, i / lanes);
       }
       while (count > 1) {
         const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
@@ -133,7 +130,8 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
     } else {
       for (index j = 0; j < pieces_of(n); ++j) {
         lift(j, j * piece_elements);
-        for (index i = j * piece_elements + 1; i < std::min(n, (j + 1) * piece_elements); ++i) add(j, i);
+        const index first = j * piece_elements;
+        for (index i = 1; i < std::min(n - first, piece_elements); ++i) add(j, first + i, i);
       }
       for (index count = pieces_of(n); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
         for (index j = 0; j < count / 2; ++j) combine(j, 2 * j, 2 * j + 1);

@@ -37,10 +37,10 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j]));
   index i = count;
   for (; i + lanes <= t.size(); i += lanes) {
-    if constexpr (requires { t.load().template meanwhile<state_of<M>>(i); }) t.load().template meanwhile<state_of<M>>(i);
-    for (index j = 0; j < lanes; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
+    if constexpr (requires { t.load().template meanwhile<M>(i); }) t.load().template meanwhile<M>(i);
+    for (index j = 0; j < lanes; ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
   }
-  for (index j = 0; i + j < t.size(); ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t[i + j])));
+  for (index j = 0; i + j < t.size(); ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
   const auto halve = [&](const auto h, const auto present) {
     for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
   };
@@ -85,7 +85,7 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
     for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t.at(0, j)));
     seen(index{0}, count, lane);
     for_steps(1, count, rest, [&](index i, const auto present) {
-      for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), regroup::lift(m, t.at(i, j))));
+      for (index j = 0; j < present; ++j) lane.set(j, regroup::append(m, i, lane.get(j), t.at(i, j)));
       seen(i, present, lane);
     });
   });
@@ -130,6 +130,14 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   return from.get(0);
 }
 
+/// body(member, ...) for the members of a product. (std::apply is a call that clang compiles for no instruction set.)
+template <class M, class Body>
+constexpr decltype(auto) with_members(const M& m, const Body& body) {
+  return [&]<std::size_t... K>(const auto& members, std::index_sequence<K...>) -> decltype(auto) {
+    return body(std::get<K>(members)...);
+  }(m.members(), std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(m.members())>>>{});
+}
+
 /// The state of one tile of at least one element, as the contract orders it. One of float16 is widened first.
 template <class M, class Tile>
 constexpr state_of<M> leaf(const M& m, const Tile& t) {
@@ -138,7 +146,7 @@ constexpr state_of<M> leaf(const M& m, const Tile& t) {
     widen_all(t.load().first, values.data(), t.size());
     return leaf(m, tile<load_widened<float16>>{{values.data(), t.load().first}, t.size()});
   } else if constexpr (has_members<M>) {  // each member by its own rule
-    return std::apply([&](const auto&... member) { return m.from_parts(leaf(member, t)...); }, m.members());
+    return with_members(m, [&](const auto&... member) { return m.from_parts(leaf(member, t)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else if constexpr (is_commutative<M>) {
@@ -168,8 +176,7 @@ constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
 template <class M, class Tile>
 state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   if constexpr (has_members<M>) {
-    return std::apply([&](const auto&... member) { return m.from_parts(leaf_after(member, t, offset)...); },
-                      m.members());
+    return with_members(m, [&](const auto&... member) { return m.from_parts(leaf_after(member, t, offset)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else {
@@ -203,6 +210,8 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
   using element = element_of<Source>;
   if (const auto data = contiguous(s); data != nullptr) {
     body(tile<load_from<element>>{{data + first}, n});
+  } else if constexpr (requires { s.f.from(first); }) {
+    body(tile(load_numbered(s.f.from(first)), n));
   } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
     for (index i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = s[first + i];

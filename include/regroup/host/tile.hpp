@@ -51,15 +51,21 @@ template <int Level, class X>
   for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
 }
 
+/// Whether a combine is more than an instruction: of states of several members, and of floats where NaN and the sign of zero
+/// count.
+template <class M>
+inline constexpr bool takes_time = !std::is_arithmetic_v<state_of<M>> ||
+                                   (std::is_floating_point_v<state_of<M>> && is_exact<M>);
+
 /// Reads elements side by side, 16-bit floats widened.
 template <class X>
 struct load_from {
   const X* first;
   constexpr decltype(auto) operator()(index i) const { return widen(first[i]); }
-  /// Combining states of several members takes its time, and memory may work meanwhile, half a tile ahead.
-  template <class State>
+  /// Combining may take its time, and memory may work meanwhile, half a tile ahead.
+  template <class M>
   void meanwhile(index i) const {
-    if constexpr (!std::is_arithmetic_v<State>) prefetch<1>(first + tile_elements / 2 + i, lanes);
+    if constexpr (takes_time<M>) prefetch<1>(first + tile_elements / 2 + i, lanes);
   }
 };
 
@@ -77,6 +83,15 @@ struct load_of {
   const Source* source;
   index first;
   constexpr decltype(auto) operator()(index i) const { return (*source)[first + i]; }
+};
+
+/// Reads elements side by side with their positions, which ascend, as `enumerate` numbers them.
+template <class Numbering>
+struct load_numbered {
+  Numbering numbered;
+  decltype(Numbering::values) first;
+  explicit constexpr load_numbered(const Numbering& n) : numbered(n), first(n.values) {}
+  constexpr auto operator()(index i) const { return numbered(i); }
 };
 
 /// Reads a tile whose pieces have been turned: element `i` of piece `j` stands at [i * L + j].

@@ -154,6 +154,18 @@ void algebra(std::vector<law<M, X>>& all) {
       permutation(s.m, s.lifted().all(), s.word, s.equal);
     });
   }
+  if constexpr (has_append<M, X>) {
+    add("append = combine with a lift", strength::bitwise, 1, [](const scene& s) {
+      s.equal.names = {{"append(n, s, x)", "s lift(x)"}};
+      State folded = s.exact.identity();
+      for (index n = 0; n < s.n(); ++n) {
+        const X& x = s.xs[static_cast<std::size_t>(n)];
+        const State next = s.exact(folded, regroup::lift(s.exact, x));
+        if (n > 0) s.equal(regroup::append(s.exact, n, folded, x), next);
+        folded = next;
+      }
+    });
+  }
   add("lower is pure", strength::bitwise, 1, [](const scene& s) {
     s.equal.names = {{"state before", "state after"}, {"first answer", "second answer"}};
     lower_is_pure(s.exact, operands(s, 1)[0], s.equal);

@@ -27,6 +27,8 @@ struct enumerate {
   index first;
   constexpr explicit enumerate(const T* data, index first_position = 0) : values(data), first(first_position) {}
   constexpr indexed<widened<T>> operator()(index i) const { return {widen(values[i]), first + i}; }
+  /// The same from element i on.
+  constexpr enumerate from(index i) const { return enumerate(values + i, first + i); }
 };
 
 namespace detail {
@@ -61,16 +63,39 @@ struct extremum {
   }
   constexpr indexed<T> lower(indexed<T> s) const { return {s.value, s.position == no_position ? -1 : s.position}; }
 };
+
+/// The same, a tile at a time where positions ascend: the first place of its extreme value, or of a NaN.
+template <int Sign, number T>
+struct extremum_of_tiles : extremum<Sign, T> {
+  template <class Tile>
+    requires requires(const Tile& tile) { tile.load().numbered; }
+  constexpr indexed<T> lift_tile(const Tile& tile) const {
+    const auto value_of = [](const auto& x) { return static_cast<T>(x.value); };
+    const T extreme = tile.fold(std::conditional_t<(Sign > 0), minimum<T>, maximum<T>>{}, value_of);
+    const auto is_there = [&](index i) {
+      const T value = value_of(tile[i]);
+      return unsigned{value == extreme} | unsigned{value != value};
+    };
+    constexpr index some = 64;  // looked at together
+    index i = 0;
+    for (unsigned found = 0; i + some <= tile.size(); i += some) {
+      for (index j = 0; j < some; ++j) found |= is_there(i + j);
+      if (found != 0) break;
+    }
+    while (is_there(i) == 0) ++i;
+    return this->lift(tile[i]);
+  }
+};
 }  // namespace detail
 
 /// The smallest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is
 /// answered as +0); the first NaN where there is one. Nothing: (+inf or the type's largest, -1).
 template <number T>
-struct argmin : detail::extremum<1, T> {};
+struct argmin : detail::extremum_of_tiles<1, T> {};
 
 /// The largest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is answered
 /// as +0); the first NaN where there is one. Nothing: (-inf or the type's lowest, -1).
 template <number T>
-struct argmax : detail::extremum<-1, T> {};
+struct argmax : detail::extremum_of_tiles<-1, T> {};
 
 }  // namespace regroup
