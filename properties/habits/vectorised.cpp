@@ -83,6 +83,12 @@ template auto leaf<regroup::affine<float>>(const regroup::affine_map<float>*, re
 template auto leaf<regroup::affine<double>>(const regroup::affine_map<double>*, regroup::index);
 template auto leaf<examples::longest_run>(const char*, regroup::index);
 
+/// The place of the largest among numbers that stand in memory.
+auto leaf_of_numbered(const float* x, regroup::index n) {
+  const regroup::host::load_numbered numbered(regroup::enumerate(x, 7));
+  return regroup::host::leaf_of(regroup::argmax<float>{}, regroup::host::tile(numbered, n));
+}
+
 /// Each member of a fanout by its own loop.
 auto leaf_of_three(const float* x, regroup::index n) {
   const regroup::fanout three{regroup::count{}, regroup::mean<double>{}, regroup::minimum<double>{}};

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """vectorised.py COMPILER... : the lane loop of every monoid becomes packs at -O2, for AVX2 and for AVX-512. Reads the
 machine code of vectorised.cpp: the fold must hold an innermost loop in which the monoid's own operation works on whole
-registers, and no arithmetic on single numbers."""
+registers (clang: of any size, since it takes as many floats as it takes of the widest member), and no arithmetic on single
+numbers."""
 import pathlib
 import re
 import subprocess
@@ -19,8 +20,8 @@ FOLDS = {
     "minimum<float>": "vminps|vcmp.*ps",
     "maximum<float>": "vmaxps|vcmp.*ps",
     "leaf_of<regroup::count": "vpaddq",
-    "leaf_of<regroup::any": "vpor",
-    "leaf_of<regroup::all": "vpand",
+    "leaf_of<regroup::any": "vpor|vorps",
+    "leaf_of<regroup::all": "vpand|vptestm",
     "bit_and<unsigned int>": "vpand",
     "bit_or<unsigned int>": "vpor",
     "bit_xor<unsigned int>": "vpxor",
@@ -31,8 +32,9 @@ FOLDS = {
     "moments<double>": "vdivpd",
     "minmax<float>": "vminps|vcmp.*ps",
     "compensated_plus<float>": "vsubps",
-    "argmax<float>": "vcmp.*ps",
+    "argmax<float>, regroup::host::load_from": "vcmp.*ps",
     "argmin<float>": "vcmp.*ps",
+    "load_numbered<regroup::enumerate<float>": "vmaxps|vcmp.*ps",
     "regroup::log_sum_exp<float>": "vfm.*ps",
     "regroup::log_sum_exp<double>": "vfm.*pd",
     "scalar_log_sum_exp": "vfm.*ps",
@@ -63,7 +65,7 @@ def innermost_loops(lines):
 def is_packed(loop, operation, register):
     """Without another jump: what is left over, and the halving of few lanes, is full of them."""
     ops = [(text.split()[0], text) for text in (" ".join(parts) for parts in loop) if text.split()]
-    return (any(re.match(operation, op) and register in text for op, text in ops)
+    return (any(re.match(operation, op) and re.search(register, text) for op, text in ops)
             and not any(SINGLE.match(op) for op, _ in ops) and sum(op.startswith("j") for op, _ in ops) == 1)
 
 
@@ -75,7 +77,8 @@ with tempfile.TemporaryDirectory() as folder:
     code = subprocess.run(["objdump", "-d", "-C", "--no-show-raw-insn", made], capture_output=True, text=True, check=True).stdout
 
 faults = []
-for level, register in (("v3", "ymm"), ("v4", "zmm")):
+registers = {"v3": "[xy]mm", "v4": "[xyz]mm"} if "clang" in sys.argv[1] else {"v3": "ymm", "v4": "zmm"}
+for level, register in registers.items():
     functions = [f.splitlines() for f in code.split("\n\n") if f"run_{level}<" in f.split("\n", 1)[0]]
     for monoid, operations in FOLDS.items():
         loops = [loop for f in functions if monoid in f[0]
