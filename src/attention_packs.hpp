@@ -41,6 +41,9 @@ struct pack {
 #ifdef __AVX512F__
     if constexpr (Bytes == 64) return widened<T>(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
 #endif
+#ifdef __AVX2__
+    if constexpr (Bytes == 32) return widened<T>(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)));
+#endif
     return load_each(from, width);
   }
   /// The first `count` elements, then zeros; reads no more.
@@ -83,6 +86,12 @@ struct pack {
       const auto bits = reinterpret_cast<typename pack::bits>(words.x) >> 16 * Part;
 #ifdef __AVX512F__
       if constexpr (Bytes == 64) return widened<T>(_mm512_maskz_cvtepi32_epi16(0xffff, __m512i(bits)));
+#endif
+#ifdef __AVX2__
+      if constexpr (Bytes == 32) {
+        const auto words = __m256i(bits);
+        return widened<T>(_mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+      }
 #endif
       pack p;
       for (int i = 0; i < width; ++i) p.x[i] = T::from_bits(static_cast<std::uint16_t>(bits[i]));
@@ -142,6 +151,16 @@ struct pack {
       return {reinterpret_cast<vector>(_mm512_maskz_cvtph_ps(0xffff, bits))};
     } else {
       return {reinterpret_cast<vector>(reinterpret_cast<integers>(_mm512_maskz_cvtepu16_epi32(0xffff, bits)) << 16)};
+    }
+  }
+#endif
+#ifdef __AVX2__
+  template <class T>
+  static pack widened(__m128i bits) {
+    if constexpr (std::is_same_v<T, float16>) {
+      return {reinterpret_cast<vector>(_mm256_cvtph_ps(bits))};
+    } else {
+      return {reinterpret_cast<vector>(reinterpret_cast<integers>(_mm256_cvtepu16_epi32(bits)) << 16)};
     }
   }
 #endif

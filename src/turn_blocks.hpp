@@ -65,10 +65,15 @@ void turn_by(const void* from, index from_pitch, void* to, index to_pitch, index
   const auto* const in = static_cast<const char*>(from);
   auto* const out = static_cast<char*>(to);
   if (rows >= side && columns >= side) {
+    const index next = side * from_step;
+    const bool far = next >= 4096;  // memory does not foresee rows that far apart, and is asked for the next ones
     for (index r = 0; r < rows; r += side) {
       const index row = std::min(r, rows - side);
       for (index c = 0; c < columns; c += side) {
         const index column = std::min(c, columns - side);
+        for (index i = 0; far && c % (64 / size) == 0 && i < side; ++i) {
+          __builtin_prefetch(in + (row + i) * from_step + column * size + next);
+        }
         square::turn(in + row * from_step + column * size, from_step, out + column * to_step + row * size, to_step);
       }
     }
