@@ -3,7 +3,8 @@
 finds, ours beside the machine's limit and every peer, in one run. See README.md here.
 
 A round times each contender once: the C++ programs in one process, each peer of PyPI in its own, stopped while it is
-not its turn. Figures are medians over rounds. All read the same inputs and are compared with one float64 reference.
+not its turn. Figures are medians over rounds; who is far behind in the first is not asked again. All read the same inputs
+and are compared with one float64 reference.
 """
 
 import argparse
@@ -24,6 +25,12 @@ import references
 import report
 import works
 from processes import PROGRAMS, Busy, Worker, run_program
+
+
+def put(given, directory):
+    """Inputs where every process reads them."""
+    for name, array in given.items():
+        array.tofile(pathlib.Path(directory) / name)
 
 
 class Session:
@@ -53,26 +60,19 @@ class Session:
             return np.fromfile(path, np.float64 if work.type == "fp64" else np.float32)
         return works.widened(np.fromfile(path, works.stored_type(work.type)), work.type)
 
-    def put(self, given):
-        for name, array in given.items():
-            array.tofile(pathlib.Path(self.directory) / name)
-
     def gather(self, work, given):
         """{who: result} of everybody who can do a work; nothing is timed."""
-        self.put(given)
+        put(given, self.directory)
         run_program(PROGRAMS[work.verb][0], work, self.threads, self.directory, 0.001, "--keep")
         for worker in self.workers:
             if not worker.cannot:
                 worker.ask(prepare=work.name, keep=True)
         return dict(self.results(work))
 
-    def measure(self, work, rounds, seconds):
+    def measure(self, work, expected, rounds, seconds):
+        """The record of a work whose inputs lie in the directory."""
         size, unit = works.amount(work)
-        given = references.inputs(work)
-        self.put(given)
-        expected = references.reference(work, given)
-        del given
-        samples, limits, errors, notes, absent, busy = {}, [], {}, {}, {}, Busy()
+        samples, limits, errors, notes, absent, behind, busy = {}, [], {}, {}, {}, set(), Busy()
         ready = []
         for worker in self.workers:
             answer = {"cannot": worker.cannot} if worker.cannot else worker.ask(prepare=work.name, keep=True)
@@ -88,12 +88,14 @@ class Session:
             for program in PROGRAMS[work.verb]:
                 try:
                     mode = "--keep" if turn == 0 else None
-                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, mode)
+                    seconds_of |= run_program(program, work, self.threads, self.directory, seconds, mode, behind)
                 except RuntimeError as e:
                     absent[program] = str(e)
                 if turn == 0:
                     errors |= {who: references.error(work, result, expected) for who, result in self.results(work)}
             for worker in ready:
+                if worker.name in behind:
+                    continue
                 answer = worker.ask(time=seconds)
                 if "seconds" in answer:
                     seconds_of[worker.name] = answer["seconds"]
@@ -106,14 +108,14 @@ class Session:
             for who, t in seconds_of.items():
                 if not who.startswith("limit "):
                     samples.setdefault(who, []).append(size / t / 1e9)
+            if turn == 0:
+                behind = report.far_behind(samples)
         busy.look()
         if work.what == "causal":
             for who, note in self.whole_squares(work, ready, seconds).items():
                 notes[who] = "; ".join(filter(None, [notes.get(who), note]))
         for worker in ready:
             worker.ask(forget=True)
-        for path in pathlib.Path(self.directory).iterdir():
-            path.unlink()
         return report.record(
             work.name, self.threads, unit, samples, limits, errors, notes, absent, float(np.median(busy.shares))
         )
@@ -183,12 +185,18 @@ def measured(options):
         sessions = {threads: Session(threads, wanted, directory) for threads in numbers}
         try:
             for work in chosen:
+                given = references.inputs(work)
+                put(given, directory)
+                expected = references.reference(work, given)
+                del given
                 for threads in threads_of(work):
-                    r = sessions[threads].measure(work, rounds, seconds)
+                    r = sessions[threads].measure(work, expected, rounds, seconds)
                     result["records"].append(r)
                     if options.json:  # an hour's work does not hang on its last minute
                         pathlib.Path(options.json).write_text(json.dumps(result, indent=1) + "\n")
                     print("\n".join(report.lines_of(r)), flush=True)
+                for path in pathlib.Path(directory).iterdir():
+                    path.unlink()
             if with_bits:
                 result["bits"] = bits.table(sessions[1], sessions[2], options.quick)
                 print("\n".join(bits.lines_of(result["bits"])))

@@ -4,6 +4,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -110,14 +111,22 @@ class Worker:
         self.process.communicate()
 
 
-def run_program(program, work, threads, directory, seconds, mode=None):
-    """Everybody in one C++ program: {who: seconds a call}, with mode `--keep` their results beside the inputs, with
-    `--memory` {who: bytes} by which resident memory peaks in the first call. Raises NoSuchWork with the program's own
-    sentence, RuntimeError where it crashed."""
+def literally(text):
+    """A regular expression that finds this text, in Google Benchmark's dialect."""
+    return re.sub(r"([][.^$*+?(){}|\\])", r"\\\1", text)
+
+
+def run_program(program, work, threads, directory, seconds, mode=None, left_out=()):
+    """Everybody in one C++ program but who is left out: {who: seconds a call}, with mode `--keep` their results beside the
+    inputs, with `--memory` {who: bytes} by which resident memory peaks in the first call. Raises NoSuchWork with the
+    program's own sentence, RuntimeError where it crashed."""
     binary = BUILD / "bin" / f"bench_{program}"
+    suffix = FLAGS.get(program.rpartition("_")[2], "")
+    without = "|".join(literally(who.removesuffix(suffix)) for who in left_out if who.endswith(suffix))
     done = subprocess.run(
         [binary, work.name, str(threads), directory]
         + ([mode] if mode else [])
+        + ([f"--benchmark_filter=-^({without})/real_time$"] if without else [])
         + [f"--benchmark_min_time={seconds}", "--benchmark_enable_random_interleaving=true", "--benchmark_format=json"],
         capture_output=True,
         text=True,
@@ -132,11 +141,11 @@ def run_program(program, work, threads, directory, seconds, mode=None):
         raise RuntimeError(f"bench_{program} ended with {done.returncode}")
     if mode == "--memory":
         return {who: int(size) for size, who in (line.split("\t") for line in done.stdout.splitlines())}
-    suffix = FLAGS.get(program.rpartition("_")[2], "")
     if suffix:
         for path in pathlib.Path(directory).glob("result of *"):
             if not path.name.endswith((suffix, ".npy")):
                 path.rename(f"{path}{suffix}")
-    found = {b["name"].removesuffix("/real_time"): b["real_time"] / 1e9 for b in json.loads(done.stdout)["benchmarks"]}
+    timed = json.loads(done.stdout)["benchmarks"] if done.stdout else []  # nothing, where all are left out
+    found = {b["name"].removesuffix("/real_time"): b["real_time"] / 1e9 for b in timed}
     again = ("by hand", "limit ") if suffix else ()  # the same, once more
     return {who + suffix: t for who, t in found.items() if not who.startswith(again)}

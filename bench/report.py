@@ -31,6 +31,7 @@ FIELDS = (
 )
 WRONG = 0.05  # a peer whose worst relative error is larger, and this much larger than ours, is shown and not ranked
 SHOWN = 16  # contenders a work on the terminal
+FAR_BEHIND = 4  # times slower than ours
 NOISY = 0.15  # a spread beyond which a figure is marked
 
 
@@ -41,6 +42,12 @@ def is_peer(who):
 def spread(figures):
     """(largest - smallest) over the median: 0 for one round."""
     return (max(figures) - min(figures)) / statistics.median(figures)
+
+
+def far_behind(samples):
+    """The peers of whom one round has said enough."""
+    ours = samples.get("ours", [0])[0]
+    return {who for who, figures in samples.items() if is_peer(who) and ours > FAR_BEHIND * figures[0]}
 
 
 def record(work, threads, unit, samples, limits, errors, notes, absent, busy):

@@ -95,6 +95,10 @@ class Names(unittest.TestCase):
             with self.assertRaises(works.NoSuchWork):
                 Work.named(wrong)
 
+    def test_a_contender_is_left_out_by_its_name(self):
+        for who in ("TBB, two calls, -Ofast -march=native", "oneDNN 2.6 (Debian)", "a+b [c] *.^$|{1}\\?"):
+            self.assertTrue(re.fullmatch(processes.literally(who), who))
+
     def test_a_filter_that_finds_nothing_is_a_sentence_and_2(self):
         for wrong in (
             "nothing_is_called_this",
@@ -247,6 +251,11 @@ class Records(unittest.TestCase):
         self.assertEqual({line.count("|") for line in table}, {9})
         self.assertIn("| 1.0e-07 | 1.0e-06 fast |", table[-1])
         self.assertIn("| **1.0e-08** slow |", list(report.markdown([record(errors={"ours": 1e-7, "slow": 1e-8})]))[-1])
+
+    def test_who_is_far_behind_is_a_peer(self):
+        samples = {"ours": [9.0], "near": [2.5], "far": [2.0], "by hand": [1.0], "our loop, textbook operator": [1.0]}
+        self.assertEqual(report.far_behind(samples), {"far"})
+        self.assertEqual(report.far_behind({"far": [2.0]}), set())
 
     def test_wrong_is_worse_than_we_are(self):
         r = record(errors={"ours": 0.31, "slow": 0.32, "fast": 0.4, "wrong": 9.0})
