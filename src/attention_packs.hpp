@@ -89,7 +89,7 @@ struct pack {
 #endif
 #ifdef __AVX2__
       if constexpr (Bytes == 32) {
-        const auto words = __m256i(bits);
+        const auto words = __m256i(bits & 0xffff);  // packing saturates what is wider
         return widened<T>(_mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
       }
 #endif
