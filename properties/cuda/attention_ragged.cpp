@@ -148,6 +148,7 @@ TEST(ragged_device_attention, each_request_has_the_bits_it_has_alone) {
 }
 
 TEST(ragged_device_attention, no_schedule_plan_or_grid_changes_a_bit) {
+  if (order::small()) GTEST_SKIP() << "the memory is the same";
   const batch<float> b;
   const auto expected = b.on_the_host(b.host_keys(), {.mask = causal{}});
   for (auto [name, on] : emulated::machines()) EXPECT_TRUE(same_as_host(b.emulated(causal{}, on), expected)) << name;
@@ -177,16 +178,17 @@ TEST(ragged_device_attention, every_rule_counts_from_the_requests_own_lengths) {
   for (const index j : {0, 5, 64, 1088}) bytes[static_cast<std::size_t>(j)] = 0;
   const view<const unsigned char> seen(bytes);
   const regroup::softcap cap{1.5};
+  expect_same(cuda::alibi{on_device(slopes)}, regroup::alibi(slopes), "alibi");
+  expect_same(cuda::boolean(on_device(seen)), regroup::boolean(seen), "boolean");
+  expect_same(cap & cuda::additive(on_device(bias)) & every_third{} & causal{},
+              cap & regroup::additive(bias.view()) & every_third{} & causal{}, "several");
+  if (order::small()) return;  // those that read memory
   for (const auto corner : {regroup::top_left, regroup::bottom_right}) {
     expect_same(causal{corner}, causal{corner}, "causal");
   }
   for (const auto& w : {regroup::window{3, 2}, {-1, 0}, {0, -1}, {1100, 0}}) expect_same(w, w, "window");
-  expect_same(cuda::alibi{on_device(slopes)}, regroup::alibi(slopes), "alibi");
   expect_same(cuda::additive(on_device(bias)), regroup::additive(bias.view()), "additive");
-  expect_same(cuda::boolean(on_device(seen)), regroup::boolean(seen), "boolean");
   expect_same(every_third{}, every_third{}, "a user's");
-  expect_same(cap & cuda::additive(on_device(bias)) & every_third{} & causal{},
-              cap & regroup::additive(bias.view()) & every_third{} & causal{}, "several");
 }
 
 TEST(ragged_device_attention, sinks_and_a_scale) {
