@@ -12,7 +12,7 @@ import tempfile
 BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory[, bytes spilled])
     "fold_short_rows": (168, 17_500),
     "fold_ranges": (168, 20_000),
-    "fold_nodes": (64, 8_000),
+    "fold_nodes": (72, 8_000),
     "scan_short_rows": (255, 35_000),
     "scan_totals": (168, 21_000),
     "scan_nodes": (56, 8_000),
