@@ -246,13 +246,13 @@ TEST(attention_mma_of_16_bits, where_elements_stand_changes_no_bit) {  // copied
   };
   for (const extents& e : {extents{3, 1, 8, 8}, {2, 64, 64, 64}, {2, 65, 72, 64}, {70, 130, 40, 136}, {1, 129, 136, 72},
                            {1, 70, 200, 24}, {2, 1030, 16, 8}}) {
+    if (order::small() && e.queries * e.keys > 1000) continue;
     problem<T> p(2, 1, e.queries, e.keys, e.d, e.dv);
     p.v.view()(0, 0, e.keys - 1, e.dv - 1) = T(infinity);
     std::vector<T> k, v;
     const auto k_at = misplaced<T>(p.k.view(), k), v_at = misplaced<T>(p.v.view(), v);
     const auto expected = attend<T>(machine(), p.q.view(), k_at, v_at, causal{});
     EXPECT_TRUE(same_bits(attend(p, causal{}), expected)) << e.d << ", " << e.dv;
-    if (order::small()) continue;
     EXPECT_TRUE(same_bits(attend<T>(machine(), p.q.view(), k_at, p.v.view(), causal{}), expected)) << e.d << ", " << e.dv;
   }
 }

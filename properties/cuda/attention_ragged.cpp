@@ -273,6 +273,7 @@ TEST(ragged_device_attention, on_tensor_cores_each_request_has_the_bits_it_has_a
   }
   machine on;
   for (const auto& [q, k] : requests_of(b)) {
+    if (order::small() && k.last - k.first > 100) continue;
     const auto alone = emulated::attend<regroup::bfloat16, float, causal, cuda::tensor_arithmetic>(
         on, b.q.part(q), cuda::dense(on_device(b.k.part(k)), on_device(b.v.part(k))),
         cuda::attention_options<causal>{.mask = {}});

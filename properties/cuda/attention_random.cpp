@@ -24,7 +24,7 @@ calls::results<Out> emulated_call(const calls::call<T>& c, unsigned seed) {
   });
 }
 
-unsigned count(unsigned n) { return order::small() ? n / 12 : n; }
+unsigned count(unsigned n) { return order::small() ? n / 6 : n; }
 
 TEST(random_device_attention, plain_arithmetic_has_the_bits_of_the_host) {
   for (unsigned seed = 0; seed < count(40); ++seed) {
