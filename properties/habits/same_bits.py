@@ -3,8 +3,8 @@
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits:
 PROGRAM's, or those of the program and the library compiled here with the given compiler and flags, and once more with
--march=native, but at -O0, where g++ contracts nothing and clang what it does at -O2. Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM
-prints them.
+-march=native, unless the flags say so or are -O0's, where g++ contracts nothing and clang what it does at -O2. Golden bits
+that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
 """
 import argparse
 import os
@@ -48,7 +48,7 @@ def compiled(compiler, root, folder):
             run_or_exit([*command, f"-march=x86-64-{level[1]}", *more, "-c", str(source), "-o", objects[-1]])
         else:
             sources.append(str(source))
-    for flags in [[]] if "-O0" in compiler else [[], ["-march=native"]]:
+    for flags in [[]] if {"-O0", "-march=native"} & set(compiler) else [[], ["-march=native"]]:
         program = os.path.join(folder, "bits" + "".join(flags))
         run_or_exit([*command, *flags, *sources, *objects, "-o", program, "-ltbb"])
         yield " ".join(flags), program
