@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# regroup_tests(FOLDER [ONE_TARGET] [BUT name ...] [VARIANTS asan|tsan ... [WITHOUT name ...]]): every FOLDER/*.cpp becomes
+# regroup_tests(FOLDER [ONE_TARGET level] [BUT name ...] [VARIANTS asan|tsan ... [WITHOUT name ...]]): every FOLDER/*.cpp becomes
 # part of the GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same sources without some, and
 # the library's, once more under a sanitizer, with REGROUP_SMALL in the environment so that the tests choose small sizes.
-# ONE_TARGET, and the variants, compile what they test for one instruction set rather than three: a third of the time.
-# Sources named after BUT have them all, in a program test_FOLDER_targets of their own: a linker would keep either's copy
-# for both.
+# ONE_TARGET, and the variants, compile what they test for one instruction set rather than three, and no further than that
+# level (-O0, -O1): a quarter of the time, or a third. Sources named after BUT have them all, in a program
+# test_FOLDER_targets of their own: a linker would keep either's copy for both.
 include(GoogleTest)
-set(regroup_one_target_flags -O1 -DREGROUP_ONE_TARGET)
+set(regroup_one_target_flags -DREGROUP_ONE_TARGET)
 set(regroup_one_target_warnings $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # of empty optionals, at -O1
 # What is asked before every access is a third of the time to compile: AddressSanitizer sees null too, the preset `asan` the rest.
 set(regroup_asan_flags -O0 -g1 -DREGROUP_ONE_TARGET -fsanitize=address,undefined -fno-sanitize=null,alignment,object-size
@@ -41,7 +41,7 @@ function(regroup_folder_program program folder sources)
 endfunction()
 
 function(regroup_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg ONE_TARGET "" "BUT;VARIANTS;WITHOUT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" ONE_TARGET "BUT;VARIANTS;WITHOUT")
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(NOT sources)
     return()
@@ -53,7 +53,7 @@ function(regroup_tests folder)
       list(REMOVE_ITEM others ${arg_BUT})
       regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}")
     endif()
-    regroup_folder_program(test_${folder} ${folder} "${others}" ${regroup_one_target_flags}
+    regroup_folder_program(test_${folder} ${folder} "${others}" ${arg_ONE_TARGET} ${regroup_one_target_flags}
       ${regroup_one_target_warnings})
   else()
     regroup_folder_program(test_${folder} ${folder} "${sources}")

@@ -2,9 +2,8 @@
 """same_bits.py --golden FILE --root DIRECTORY (--program PROGRAM | -- COMPILER FLAGS...)
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits:
-PROGRAM's, or those of the program and the library compiled here with the given compiler and flags, and once more with
--march=native, unless the flags say so or are -O0's, where g++ contracts nothing and clang what it does at -O2. Golden bits
-that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
+PROGRAM's, or those of the program and the library compiled here with the given compiler and flags. Golden bits that change
+are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
 """
 import argparse
 import os
@@ -35,7 +34,6 @@ def run_or_exit(command):
 
 
 def compiled(compiler, root, folder):
-    """The programs, by what they add to the flags."""
     # gnu++20, as CMake gives it to consumers: there g++ contracts a * b + c, which strict c++20 would hide.
     command = [*compiler, "-std=gnu++20", "-I", str(root / "include")]
     sources, objects = [str(root / "properties/programs/bits.cpp")], []
@@ -48,10 +46,9 @@ def compiled(compiler, root, folder):
             run_or_exit([*command, f"-march=x86-64-{level[1]}", *more, "-c", str(source), "-o", objects[-1]])
         else:
             sources.append(str(source))
-    for flags in [[]] if {"-O0", "-march=native"} & set(compiler) else [[], ["-march=native"]]:
-        program = os.path.join(folder, "bits" + "".join(flags))
-        run_or_exit([*command, *flags, *sources, *objects, "-o", program, "-ltbb"])
-        yield " ".join(flags), program
+    program = os.path.join(folder, "bits")
+    run_or_exit([*command, *sources, *objects, "-o", program, "-ltbb"])
+    return program
 
 
 arguments = argparse.ArgumentParser()
@@ -67,16 +64,15 @@ if not golden:
 different, compared = 0, []
 with tempfile.TemporaryDirectory() as folder:
     compiler = [word for argument in arguments.command for word in argument.split()]
-    programs = [("", arguments.program)] if arguments.program else compiled(compiler, arguments.root, folder)
-    for flags, program in programs:
-        for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"):
-            found = printed(program, target)
-            if found is None:
-                continue
-            compared.append(f"{target} {flags}".strip())
-            for case in sorted(golden.keys() | found.keys()):
-                if golden.get(case) != found.get(case):
-                    different += 1
-                    print(f"{case} on {target} {flags}: {found.get(case)}, golden {golden.get(case)}")
+    program = arguments.program or compiled(compiler, arguments.root, folder)
+    for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"):
+        found = printed(program, target)
+        if found is None:
+            continue
+        compared.append(target)
+        for case in sorted(golden.keys() | found.keys()):
+            if golden.get(case) != found.get(case):
+                different += 1
+                print(f"{case} on {target}: {found.get(case)}, golden {golden.get(case)}")
 print(f"{len(golden)} cases on {', '.join(compared)}: {different} differences")
 sys.exit(different != 0)
