@@ -63,10 +63,11 @@ def innermost_loops(lines):
 
 
 def is_packed(loop, operation, register):
-    """Without another jump: what is left over, and the halving of few lanes, is full of them."""
+    """Without another jump, or with all lanes at once: what is left over, and the halving of few lanes, is full of jumps."""
     ops = [(text.split()[0], text) for text in (" ".join(parts) for parts in loop) if text.split()]
-    return (any(re.match(operation, op) and re.search(register, text) for op, text in ops)
-            and not any(SINGLE.match(op) for op, _ in ops) and sum(op.startswith("j") for op, _ in ops) == 1)
+    packed = sum(bool(re.match(operation, op) and re.search(register, text)) for op, text in ops)
+    return (packed > 0 and not any(SINGLE.match(op) for op, _ in ops)
+            and (sum(op.startswith("j") for op, _ in ops) == 1 or packed >= 8))
 
 
 here = pathlib.Path(__file__).resolve().parent

@@ -57,8 +57,14 @@ template <class M>
 constexpr columns<state_of<M>> before_pieces(const M& m, const std::optional<state_of<M>>& carry,
                                              const columns<state_of<M>>& total, index count) {
   columns<state_of<M>> before;
-  before.set(0, carry ? *carry : m.identity());
-  for (index j = 1; j < count; ++j) before.set(j, carry ? m(*carry, total.get(j - 1)) : total.get(j - 1));
+  if (carry) {
+    const state_of<M> first = *carry;
+    before.set(0, first);
+    for (index j = 1; j < count; ++j) before.set(j, m(first, total.get(j - 1)));
+  } else {
+    before.set(0, m.identity());
+    for (index j = 1; j < count; ++j) before.set(j, total.get(j - 1));
+  }
   return before;
 }
 
@@ -125,10 +131,10 @@ class tile_scanner {
   /// The answers of that tile, to their places in `out`.
   template <source Source, class Out>
   void put(const Source& s, const tile_carry<state>& in, const Out& out) {
-    const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
     if constexpr (moves) {
-      put_moved(in, before, out);
+      put_moved(in, out);
     } else {
+      const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
       std::vector<std::optional<Place>> answers(static_cast<std::size_t>(count_ + 1));
       if (shift_ == 1) answers[0] = preceding(in);
       with_tile(s, first_, count_, [&](const auto& elements) {
@@ -197,13 +203,14 @@ class tile_scanner {
   }
 
   template <class Out>
-  void put_moved(const tile_carry<state>& in, const columns<state>& before, const Out& out) {
+  void put_moved(const tile_carry<state>& in, const Out& out) {
     buffers& b = *buffers_;
     Place* const answers = b.answers[1 - written_].data() + cache_line;  // there is room before it for `preceding`
     Place* const place = contiguous_elements(out);
     Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
     if (shift_ == 1) answers[-1] = preceding(in);
     dispatch([&] {
+      const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
       const auto answer_lanes = [&](index i, index present, const columns<state>& lane) {
         Place* const row = b.turned.data() + i * lanes;
         for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
