@@ -10,8 +10,7 @@
 
 struct my_pool : regroup::host::threads<my_pool> {
   int concurrency() const { return 4; }
-  template <class F>
-  void bulk(regroup::index n, const F& f) const {  // f(0), ..., f(n - 1), each once, on any threads
+  void bulk(regroup::index n, const auto& f) const {  // f(0), ..., f(n - 1), each once, on any threads
     std::atomic<regroup::index> next = 0;
     std::vector<std::jthread> workers;
     for (int w = 0; w < concurrency(); ++w) {

@@ -130,4 +130,15 @@ concept executor = requires(const E& e, single<strided<const int>> b, single<str
   e.for_each(index{1}, 1.0, s);
 };
 
+/// Who does an executor's work: what its `worker()` names, or itself. An algorithm compiled for a worker serves every
+/// executor that has the same.
+template <executor E>
+decltype(auto) worker_of(const E& ex) {
+  if constexpr (requires { ex.worker(); }) {
+    return ex.worker();
+  } else {
+    return (ex);
+  }
+}
+
 }  // namespace regroup

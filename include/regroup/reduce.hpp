@@ -34,12 +34,24 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   }
 }
 
+/// A place for the only answer.
+template <class Answer>
+auto output(std::optional<Answer>& only) {
+  return [&only](index, Answer answer) { only.emplace(std::move(answer)); };
+}
+
+/// Takes states and puts their answers out. It knows no executor, so that those which share a worker share its code.
+template <class M, class Put>
+auto lowered(const M& m, const Put& put) {
+  return [&](index row, const state_of<M>& s) { put(row, regroup::lower(m, s)); };
+}
+
 /// Folds every source of a batch and puts the answers out.
 template <executor Executor, class Batch, class M, class Projection, class Put>
 void fold(const Executor& ex, const Batch& b, const M& m, const Projection& projection, const Put& put) {
   const projected_batch<Batch, Projection> seen{b, projection};
   require_monoid<M, element_of<decltype(seen[0])>>();
-  ex.fold(seen, m, [&](index row, const state_of<M>& s) { put(row, regroup::lower(m, s)); });
+  ex.fold(seen, m, lowered(m, put));
 }
 
 }  // namespace verbs
@@ -50,7 +62,7 @@ template <executor Executor, class Range, class M, class Projection = std::ident
 auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& projection = {}) {
   static_assert(require_identity<M>());
   std::optional<answer_of<M>> answer;
-  const auto put = [&](index, answer_of<M> a) { answer.emplace(std::move(a)); };
+  const auto put = verbs::output(answer);
   if constexpr (requires { xs.extents(); xs.strides(); xs.data(); }) {
     with_slices(view(xs), xs.rank(), [&](const auto& all) { verbs::fold(ex, single{all[0]}, m, projection, put); });
   } else {

@@ -13,14 +13,18 @@ namespace regroup {
 
 namespace verbs {
 
+/// The answer of a state, as an element of an output. It knows no executor, as `lowered`.
+template <class Place, class M>
+auto answer_in(const M& m) {
+  return [&m](const state_of<M>& s) { return static_cast<Place>(regroup::lower(m, s)); };
+}
+
 template <executor Executor, class Batch, class OutBatch, class M, class Projection>
 void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, scan_kind kind,
           const Projection& projection) {
   const projected_batch<Batch, Projection> seen{in, projection};
   require_monoid<M, element_of<decltype(seen[0])>>();
-  using place = place_of<std::remove_cvref_t<decltype(out[0])>>;
-  const auto answer = [&](const state_of<M>& s) { return static_cast<place>(regroup::lower(m, s)); };
-  ex.scan(seen, out, m, kind, answer);
+  ex.scan(seen, out, m, kind, answer_in<place_of<std::remove_cvref_t<decltype(out[0])>>>(m));
 }
 
 /// In and out of a scan along a range: views may be the same, anything else must be apart.

@@ -131,11 +131,7 @@ class accumulator {
   template <executor Executor, class Range>
   void push(const Executor& ex, const Range& range) {
     push_source(as_source(range), [&](const auto& s, index at, index count) {
-      std::vector<forest<state>> leaves(static_cast<std::size_t>(count));
-      ex.for_each(count, static_cast<double>(tile_elements), [&](index t) {
-        leaves[static_cast<std::size_t>(t)] = shifted(s, at + t * tile_elements, 1, next_ / tile_elements + t);
-      });
-      for (auto& leaf : leaves) whole_.append(m_, std::move(leaf));
+      for (auto& tile : tiles_apart(worker_of(ex), s, at, count)) whole_.append(m_, std::move(tile));
     });
   }
   void push_one(const X& x) { push(std::span(&x, 1)); }
@@ -281,6 +277,15 @@ class accumulator {
   template <class Source>
   [[nodiscard]] forest<state> shifted(const Source& s, index at, index count) const {
     return shifted(s, at, count, next_ / tile_elements);
+  }
+  /// The same tiles, each in a forest of its own, on an executor's threads.
+  template <executor Executor, class Source>
+  [[nodiscard]] std::vector<forest<state>> tiles_apart(const Executor& ex, const Source& s, index at, index count) const {
+    std::vector<forest<state>> tiles(static_cast<std::size_t>(count));
+    ex.for_each(count, static_cast<double>(tile_elements), [&](index t) {
+      tiles[static_cast<std::size_t>(t)] = shifted(s, at + t * tile_elements, 1, next_ / tile_elements + t);
+    });
+    return tiles;
   }
   /// Elements go to the ragged ends; whole tiles in between to add_tiles(source, first element, number of tiles).
   template <class Source, class AddTiles>

@@ -65,6 +65,7 @@ template <class X>
 void expect_rows_as_alone(index rows, index n) {
   using real = regroup::widened<X>;
   order::dice random(static_cast<std::uint64_t>(1000 * rows + n));
+  const regroup::parallel two = regroup::par.with_threads(2);
   std::vector<std::vector<X>> x;
   std::vector<index> targets;
   for (index r = 0; r < rows; ++r) {
@@ -76,7 +77,7 @@ void expect_rows_as_alone(index rows, index n) {
     for (index r = 0; r < rows; ++r) {
       const auto& row = x[static_cast<std::size_t>(r)];
       alone.push_back({row, {real{}}});
-      ask<X, real>(verb, order::some_executor(), view<const X>(row.data(), {1, n}), {targets[static_cast<std::size_t>(r)]},
+      ask<X, real>(verb, worker_of(regroup::seq), view<const X>(row.data(), {1, n}), {targets[static_cast<std::size_t>(r)]},
                    view<X>(alone.back().y.data(), {1, n}), view<real>(alone.back().of_row.data(), {1}));
     }
     const std::vector<std::pair<regroup::shape, regroup::shape>> strides = {
@@ -90,7 +91,8 @@ void expect_rows_as_alone(index rows, index n) {
           for (index i = 0; i < n; ++i) in(r, i) = out(r, i) = x[static_cast<std::size_t>(r)][static_cast<std::size_t>(i)];
         }
         std::vector<real> of_row(static_cast<std::size_t>(rows));
-        ask<X, real>(verb, order::some_executor(k % 2 == 0 ? 2 : 1), in, targets, out, view<real>(of_row.data(), {rows}));
+        ask<X, real>(verb, k % 2 == 0 ? worker_of(two) : worker_of(regroup::seq), in, targets, out,
+                     view<real>(of_row.data(), {rows}));
         for (index r = 0; r < rows; ++r) {
           const auto& expected = alone[static_cast<std::size_t>(r)];
           const std::string where = "verb " + std::to_string(static_cast<int>(verb)) + ", " + std::to_string(rows) + " x " +

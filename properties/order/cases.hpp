@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <cstdlib>
-#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -59,37 +58,13 @@ void for_each_executor(const F& f) {
     f(regroup::par.with_threads(threads), "par, threads " + std::to_string(threads));
 }
 
-/// The same without most of the thread counts, where a test has many cases.
-template <class F>
-void for_fewer_executors(const F& f) {
-  f(regroup::seq, std::string("seq"));
-  for (const int threads : {2, 7}) f(regroup::par.with_threads(threads), "par, threads " + std::to_string(threads));
-}
-
-/// seq, or par with a number of threads: which, is known when it runs, so a test is instantiated once.
-class some_executor : public regroup::host::threads<some_executor> {
- public:
-  some_executor() = default;
-  explicit some_executor(int threads) : threads_(regroup::par.with_threads(threads)) {}
-  [[nodiscard]] int concurrency() const { return threads_ ? threads_->concurrency() : regroup::seq.concurrency(); }
-  template <class F>
-  void bulk(regroup::index n, const F& f) const {
-    if (threads_) {
-      threads_->bulk(n, f);
-    } else {
-      regroup::seq.bulk(n, f);
-    }
-  }
-
- private:
-  std::optional<regroup::parallel> threads_;
-};
-
-/// The same of one type, where a test has many instantiations.
+/// Fewer of them, by the worker they share, where a test has many cases or instantiations.
 template <class F>
 void for_some_executors(const F& f) {
-  f(some_executor(), std::string("seq"));
-  for (const int threads : {2, 7}) f(some_executor(threads), "par, threads " + std::to_string(threads));
+  f(worker_of(regroup::seq), std::string("seq"));
+  for (const int threads : {2, 7}) {
+    f(worker_of(regroup::par.with_threads(threads)), "par, threads " + std::to_string(threads));
+  }
 }
 
 }  // namespace order

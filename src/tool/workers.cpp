@@ -12,6 +12,6 @@ workers::workers(const settings& s)
 
 int workers::concurrency() const { return threads_->concurrency(); }
 
-void workers::bulk(index n, const std::function<void(index)>& f) const { threads_->bulk(n, f); }
+void workers::bulk(index n, const host::task& f) const { threads_->bulk(n, f); }
 
 }  // namespace regroup::tool

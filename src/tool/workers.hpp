@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// `par` behind one function, so that oneTBB's loops are compiled once and not for every verb of every type. What is called
-// through it is a chunk of tiles or rows.
+// `par` behind a declaration, so that oneTBB's headers are read once.
 #pragma once
 
-#include <functional>
 #include <memory>
 
 #include "command_line.hpp"
@@ -22,7 +20,7 @@ class workers : public host::threads<workers> {
  public:
   explicit workers(const settings& s);
   [[nodiscard]] int concurrency() const;
-  void bulk(index n, const std::function<void(index)>& f) const;
+  void bulk(index n, const host::task& f) const;
 
  private:
   std::shared_ptr<const parallel> threads_;

@@ -45,7 +45,7 @@ requires requires(const Q& q) { view(q); }
 void attention(const Executor& ex, const Q& q, const attention_source<T>& keys, Out&& out,
                const attention_options& options = {}) {
   attention_fold::check_split(options.split);
-  attention_fold::attend(ex, attention_fold::workload_of(q, keys, options), view(out), options, options.logsumexp);
+  attention_fold::attend(worker_of(ex), attention_fold::workload_of(q, keys, options), view(out), options, options.logsumexp);
 }
 
 /// The same for B requests one behind the other: `attention(par, ragged(q, q_offsets), ragged(k, v, k_offsets), out)` with
@@ -60,7 +60,7 @@ void attention(const Executor& ex, const ragged_queries<T>& q, const Keys& keys,
   if (to.rank() != 3) {
     throw_shape("ragged attention's output has shape (tokens, heads, dv); got " + to_string(to.extents()));
   }
-  attention_fold::attend(ex, attention_fold::workload_of(q, keys, options), to.permuted({1, 0, 2}), options,
+  attention_fold::attend(worker_of(ex), attention_fold::workload_of(q, keys, options), to.permuted({1, 0, 2}), options,
                          options.logsumexp.transposed());
 }
 

@@ -142,7 +142,7 @@ class attention_state {
   attention_state(const Executor& ex, const Q& q, const Keys& keys, const attention_options& options = {}) {
     attention_fold::require_no_results(options.logsumexp.wanted() || options.sinks.is_given());
     attention_fold::check_split(options.split);
-    fold(ex, attention_fold::workload_of(q, keys, options), options.split);
+    fold(worker_of(ex), attention_fold::workload_of(q, keys, options), options.split);
   }
   /// Folds `split` ranges of a call's keys.
   template <class Executor, class T>

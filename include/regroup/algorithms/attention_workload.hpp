@@ -186,7 +186,7 @@ class workload {
     }
     const auto n = static_cast<index>(shorter.size());
     ex.for_each(n, total / static_cast<double>(std::max<index>(n, 1)),
-                [&](index i) { fold(seq, *shorter[static_cast<std::size_t>(i)]); });
+                [&](index i) { fold(worker_of(seq), *shorter[static_cast<std::size_t>(i)]); });
   }
 
  private:

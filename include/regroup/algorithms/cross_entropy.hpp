@@ -51,6 +51,29 @@ auto targets_of(const Logits& logits, const Targets& targets) {
   return generate(rows, [v](index row) { return v.data()[offset_of(row, v.extents(), v.strides())]; });
 }
 
+/// The losses of all rows, 0 where they are ignored; put(row, loss) and the gradients, times `share`, where they are wanted.
+template <executor Executor, class In, class Out, class Targets, std::floating_point Real, class Put>
+std::vector<double> losses(const Executor& ex, const In& in, const std::optional<Out>& out, const Targets& target,
+                           index ignore_index, Real share, const std::optional<Put>& put) {
+  std::vector<double> result(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
+  const softmax_parts::scaled<Real> seen{1};
+  const auto look = [&](index row, typename log_sum_exp<Real>::state state) {
+    const auto t = static_cast<index>(target[row]);
+    const bool is_ignored = t == ignore_index;
+    const auto found =
+        is_ignored ? outcome_of(state, -1, Real{0}, share) : outcome_of(state, t, seen(in[row][t]), share);
+    if (!is_ignored) result[static_cast<std::size_t>(row)] = static_cast<double>(found.loss);
+    if (put) (*put)(row, found.loss);
+    return found.map;
+  };
+  if (out) {
+    softmax_parts::each_row(ex, in, *out, seen, look);
+  } else {
+    softmax_parts::each_row(ex, in, std::nullopt, seen, look);
+  }
+  return result;
+}
+
 }  // namespace cross_entropy_parts
 
 /// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any
@@ -72,32 +95,15 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
   const auto out =
       gradient ? std::optional(softmax_parts::output_rows(x, *gradient, -1, "cross_entropy")) : std::nullopt;
   if (gradient) require_apart(view(targets), *gradient, false);
+  std::optional<decltype(verbs::output(x, *options.losses, in.size()))> put;
   if (options.losses) {
     require_apart(view(targets), *options.losses, false);
     if (gradient) require_apart(*gradient, *options.losses, false);
+    put.emplace(verbs::output(x, *options.losses, in.size()));
   }
-  const auto put = [&](const auto& put_loss) {
-    std::vector<double> losses(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
-    const real share = options.reduction == loss_reduction::mean ? real{1} / static_cast<real>(used) : real{1};
-    const softmax_parts::scaled<real> seen{1};
-    const auto look = [&](index row, typename log_sum_exp<real>::state state) {
-      const auto t = static_cast<index>(target[row]);
-      const bool is_ignored = t == options.ignore_index;
-      const auto found = is_ignored ? cross_entropy_parts::outcome_of(state, -1, real{0}, share)
-                                    : cross_entropy_parts::outcome_of(state, t, seen(in[row][t]), share);
-      if (!is_ignored) losses[static_cast<std::size_t>(row)] = static_cast<double>(found.loss);
-      put_loss(row, found.loss);
-      return found.map;
-    };
-    if (out) {
-      softmax_parts::each_row(ex, in, *out, seen, look);
-    } else {
-      softmax_parts::each_row(ex, in, std::nullopt, seen, look);
-    }
-    return losses;
-  };
+  const real share = options.reduction == loss_reduction::mean ? real{1} / static_cast<real>(used) : real{1};
   const std::vector<double> losses =
-      options.losses ? put(verbs::output(x, *options.losses, in.size())) : put([](index, real) {});
+      cross_entropy_parts::losses(worker_of(ex), in, out, target, options.ignore_index, share, put);
   if (options.reduction == loss_reduction::none) return real{0};
   const double sum = reduce(ex, losses, plus<double>{});
   return static_cast<real>(options.reduction == loss_reduction::mean ? sum / static_cast<double>(used) : sum);

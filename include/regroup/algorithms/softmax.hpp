@@ -82,7 +82,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
       abreast_sweep<x, y, Real> sweep(length, seen);
       host::dispatch([&] { sweep.rows(in, out, first, last, look); });
     });
-  } else if (are_few && !(is_near && std::same_as<Executor, sequential>)) {
+  } else if (are_few && !(is_near && host::threads_of(ex) <= 1)) {
     for (index row = 0; row < count; ++row) far_sweep(ex, seen, past_caches).row(in, out, row, look);
   } else if (is_near) {
     in_groups(some, [&](index first, index last) {
@@ -90,7 +90,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
       host::dispatch([&] { sweep.rows(in, out, first, last, past_caches, look); });
     });
   } else {
-    in_groups(1, [&](index row, index) { far_sweep(seq, seen, past_caches).row(in, out, row, look); });
+    in_groups(1, [&](index row, index) { far_sweep(worker_of(seq), seen, past_caches).row(in, out, row, look); });
   }
 }
 
@@ -138,6 +138,12 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
   });
 }
 
+/// Looks at states and puts their logsumexp; it knows no executor, so that those which share a worker share its code.
+template <std::floating_point Real, class Put>
+auto logarithms(const Put& put) {
+  return [&](index row, typename log_sum_exp<Real>::state state) { put(row, log_sum_exp<Real>{}.lower(state)); };
+}
+
 }  // namespace softmax_parts
 
 /// y = exp(x - M) / sum exp(x - M) along one axis of a view of rank 1 or more, any strides. y has x's shape, and its
@@ -152,14 +158,14 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
-  softmax_parts::normalise<softmax_parts::probability>(ex, x, y, options, "softmax");
+  softmax_parts::normalise<softmax_parts::probability>(worker_of(ex), x, y, options, "softmax");
 }
 
 /// y = (x - M) - log(sum exp(x - M)); otherwise as `softmax`. -inf stays -inf in a row that holds something else.
 template <executor Executor, class View, class Out>
 void log_softmax(const Executor& ex, const View& x, Out&& y,
                  const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
-  softmax_parts::normalise<softmax_parts::log_probability>(ex, x, y, options, "log_softmax");
+  softmax_parts::normalise<softmax_parts::log_probability>(worker_of(ex), x, y, options, "log_softmax");
 }
 
 /// log(sum exp x), natural, along one axis: M + log(sum exp(x - M)), and M itself where that is infinite (-inf for
@@ -171,9 +177,7 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   const auto in = softmax_parts::rows_along(x, options.axis, "logsumexp");
   const auto put = verbs::output(x, out, in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
-  softmax_parts::each_row(ex, in, std::nullopt, seen, [&](index row, typename log_sum_exp<real>::state state) {
-    put(row, log_sum_exp<real>{}.lower(state));
-  });
+  softmax_parts::each_row(worker_of(ex), in, std::nullopt, seen, softmax_parts::logarithms<real>(put));
 }
 
 }  // namespace regroup

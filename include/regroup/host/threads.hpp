@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Everything a CPU executor does, given only somebody's threads: a class that derives from `threads<Self>` and provides
 //     int concurrency() const;                     how many calls may run at once
-//     void bulk(index n, const F& f) const;        f(0), ..., f(n - 1), each once, on any threads; returns when all are done
+//     void bulk(index n, const auto& f) const;     f(0), ..., f(n - 1), each once, on any threads; returns when all are done
 // folds and scans in the contract's order. Workers fold aligned intervals of tiles and hand up forests, or scan tiles and
-// hand on carries, so any pool gives the same bits. Small inputs stay on the calling thread. Level: thread.
+// hand on carries, so any threads give the same bits. Small inputs stay on the calling thread. Whosever the threads are,
+// the work is a `pool`'s, so a verb is compiled once for all of them. Level: thread.
 #pragma once
 
 #include <algorithm>
@@ -37,9 +38,30 @@ inline void relax() {
 #endif
 }
 
-template <class Self>
-class threads {
+/// What `bulk` is asked to call: somebody's function of an index, which it does not own.
+class task {
  public:
+  template <class Body>
+  task(const Body& body) noexcept  // NOLINT: implicit on purpose
+      : body_(&body), call_([](const void* f, index i) { (*static_cast<const Body*>(f))(i); }) {}
+  void operator()(index i) const { call_(body_, i); }
+
+ private:
+  const void* body_;
+  void (*call_)(const void*, index);
+};
+
+/// An executor on the threads of another, which it does not own.
+class pool {
+ public:
+  template <class Owner>
+  explicit pool(const Owner& owner)
+      : owner_(&owner),
+        bulk_([](const void* who, index n, const task& f) { static_cast<const Owner*>(who)->bulk(n, f); }),
+        concurrency_(owner.concurrency()) {}
+
+  [[nodiscard]] int concurrency() const noexcept { return concurrency_; }
+
   /// sink(row, state): the state of every source of a batch.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
@@ -114,7 +136,7 @@ class threads {
   /// body(0), ..., body(n - 1), each once; `cost` is an estimate of one call in nanoseconds.
   template <class Body>
   void for_each(index n, double cost, const Body& body) const {
-    const double workers = static_cast<double>(self().concurrency());
+    const double workers = static_cast<double>(concurrency_);
     const double total = static_cast<double>(n) * cost;
     const auto groups = static_cast<index>(
         std::min({static_cast<double>(n), total / grain_nanoseconds, workers <= 1 ? 1.0 : 16 * workers}));
@@ -140,14 +162,13 @@ class threads {
   template <batch In, batch Out>
   [[nodiscard]] index group_of(const In& in, const Out& out, index longest) const {
     const index group = group_rows(in, out, longest);
-    return group > 1 && are_enough(self(), in.size(), in[0].size()) ? group : 1;
+    return group > 1 && are_enough(*this, in.size(), in[0].size()) ? group : 1;
   }
-  [[nodiscard]] const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 
   /// Chunks are 2^level tiles, aligned, `a_worker` for each at most where there are many: a function of speed only, since
   /// any level gives the same bits.
   [[nodiscard]] int level_of(index tiles, index a_worker) const {
-    const index most = a_worker * std::max<index>(self().concurrency(), 1);
+    const index most = a_worker * std::max<index>(concurrency_, 1);
     int level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
     while ((tiles >> level) > most) ++level;
     return level;
@@ -155,7 +176,7 @@ class threads {
   template <batch Batch>
   [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level, index group) const {
     std::vector<chunk> chunks;
-    if (self().concurrency() <= 1) return chunks;
+    if (concurrency_ <= 1) return chunks;
     const index whole = index{1} << level;
     const index enough = whole * tile_elements;
     index first = 0;
@@ -188,7 +209,7 @@ class threads {
   void scan_by_turns(const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer,
                      bool past_caches) const {
     const index tiles = tiles_of(s.size());
-    const index workers = std::min<index>(self().concurrency(), tiles);
+    const index workers = std::min<index>(concurrency_, tiles);
     carries<M> passed(m);
     alignas(cache_line) std::atomic<index> taken = 0;
     std::atomic<bool> failed = false;
@@ -228,7 +249,7 @@ class threads {
     std::atomic<bool> failed = false;
     std::exception_ptr first;
     std::mutex one_at_a_time;
-    self().bulk(n, [&](index i) {
+    const auto unless_failed = [&](index i) {
       if (failed.load(std::memory_order_relaxed)) return;
       try {
         body(i);
@@ -236,8 +257,33 @@ class threads {
         const std::lock_guard lock(one_at_a_time);
         if (!failed.exchange(true)) first = std::current_exception();
       }
-    });
+    };
+    bulk_(owner_, n, unless_failed);
     if (first) std::rethrow_exception(first);
+  }
+
+  const void* owner_;
+  void (*bulk_)(const void*, index, const task&);
+  int concurrency_;
+};
+
+template <class Self>
+class threads {
+ public:
+  /// Who does the work.
+  [[nodiscard]] pool worker() const { return pool(static_cast<const Self&>(*this)); }
+
+  template <batch Batch, class M, class Sink>
+  void fold(const Batch& b, const M& m, const Sink& sink) const {
+    worker().fold(b, m, sink);
+  }
+  template <batch Batch, batch Out, class M, class Answer>
+  void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
+    worker().scan(b, out, m, kind, answer);
+  }
+  template <class Body>
+  void for_each(index n, double cost, const Body& body) const {
+    worker().for_each(n, cost, body);
   }
 };
 

@@ -189,37 +189,28 @@ struct place {
   State state;
 };
 
-/// `seq`, or `par` with a number of threads: which, is known when it runs, so a monoid is compiled for one executor.
-class some_threads : public host::threads<some_threads> {
- public:
-  explicit some_threads(int count) : par_(count > 1 ? par.with_threads(count) : par), alone_(count == 1) {}
-  [[nodiscard]] int concurrency() const { return alone_ ? seq.concurrency() : par_.concurrency(); }
-  template <class F>
-  void bulk(index n, const F& f) const {
-    if (alone_) {
-      seq.bulk(n, f);
-    } else {
-      par_.bulk(n, f);
-    }
-  }
-
- private:
-  parallel par_;
-  bool alone_;
-};
+/// work(executor), with `seq` for one thread and `par` for more.
+template <class Work>
+void on_threads(int count, const Work& work) {
+  work(count == 1 ? worker_of(seq) : worker_of(par.with_threads(count)));
+}
 
 template <class M, class X>
 state_of<M> folded(int threads, const M& m, std::span<const X> xs) {
   state_of<M> s = m.identity();
-  some_threads(threads).fold(single{as_source(xs)}, m, [&](index, const state_of<M>& all) { s = all; });
+  on_threads(threads, [&](const auto& ex) {
+    ex.fold(single{as_source(xs)}, m, [&](index, const state_of<M>& all) { s = all; });
+  });
   return s;
 }
 
 template <class M, class X>
 std::vector<place<state_of<M>>> scanned(int threads, const M& m, std::span<const X> xs) {
   std::vector<place<state_of<M>>> prefixes(xs.size(), {m.identity()});
-  some_threads(threads).scan(single{as_source(xs)}, single{as_source(std::span(prefixes))}, m, scan_kind::inclusive,
-                             [](const state_of<M>& s) { return place<state_of<M>>{s}; });
+  on_threads(threads, [&](const auto& ex) {
+    ex.scan(single{as_source(xs)}, single{as_source(std::span(prefixes))}, m, scan_kind::inclusive,
+            [](const state_of<M>& s) { return place<state_of<M>>{s}; });
+  });
   return prefixes;
 }
 
