@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention_packs.hpp"
+#include "packs.hpp"
 #include "attention_tile.hpp"
 
 namespace regroup::tiles {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "attention_packs.hpp"
+#include "packs.hpp"
 #include "attention_tile.hpp"
 
 namespace regroup::tiles {

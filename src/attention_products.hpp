@@ -5,7 +5,7 @@
 // file. Level: lane.
 #pragma once
 
-#include "attention_packs.hpp"
+#include "packs.hpp"
 #include "attention_tile.hpp"
 
 namespace regroup::tiles {

@@ -40,6 +40,7 @@ void require_targets(index rows, const shape& logits, index count, const shape& 
 template <std::floating_point Real>
 struct gradient {
   static constexpr bool reads_weight = true;
+  static constexpr auto outputs = softmax_parts::row_map_kind::shares_of_weights;
   softmax_parts::probability<Real> p;
   Real share;
   index target;
@@ -47,6 +48,9 @@ struct gradient {
   template <class X>
   constexpr Real operator()(const X& x, Real weight) const {
     return math::select(target < 0, Real{0}, p(x, weight) * share);
+  }
+  constexpr softmax_parts::row_map<Real> of_row() const {
+    return {target < 0 ? softmax_parts::row_map_kind::zeros : outputs, p.reciprocal, share, target, at_target};
   }
   template <class Row>
   constexpr void finish(const Row& y, index first, index n) const {

@@ -75,23 +75,38 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     ex.for_each((count + group - 1) / group, cost * static_cast<double>(group),
                 [&](index g) { sweep_rows(g * group, std::min((g + 1) * group, count)); });
   };
-  const bool is_near = length <= longest_two_sweep_row && is_contiguous;
-  const bool are_few = count < 64 && length >= 8 * tile_elements;
-  if (group > 1 && length <= longest_two_sweep_row && host::are_enough(ex, count, length)) {
+  const bool is_near = length <= longest_two_sweep_row;
+  const bool are_few = count < 64 && length >= 8 * tile_elements && !(is_near && host::threads_of(ex) <= 1);
+  if (group > 1 && is_near && host::are_enough(ex, count, length)) {
     in_groups((some + group - 1) / group * group, [&](index first, index last) {
       abreast_sweep<x, y, Real> sweep(length, seen);
       host::dispatch([&] { sweep.rows(in, out, first, last, look); });
     });
-  } else if (are_few && !(is_near && host::threads_of(ex) <= 1)) {
-    for (index row = 0; row < count; ++row) far_sweep(ex, seen, past_caches).row(in, out, row, look);
-  } else if (is_near) {
-    in_groups(some, [&](index first, index last) {
-      near_sweep<x, Real> sweep(length, seen);
-      host::dispatch([&] { sweep.rows(in, out, first, last, past_caches, look); });
-    });
-  } else {
-    in_groups(1, [&](index row, index) { far_sweep(worker_of(seq), seen, past_caches).row(in, out, row, look); });
+    return;
   }
+  const auto each_alone = [&](const auto& sweep_of) {
+    if (are_few) {
+      for (index row = 0; row < count; ++row) sweep_of(ex).row(in, out, row, look);
+    } else {
+      in_groups(1, [&](index row, index) { sweep_of(worker_of(seq)).row(in, out, row, look); });
+    }
+  };
+  if constexpr (has_row_kernels<x, y>) {
+    if (is_contiguous && is_near && !are_few) {
+      // The ends of a group overlap with nothing: an eighth of a thread's share.
+      in_groups(std::max(some, count / (8 * host::threads_of(ex))), [&](index first, index last) {
+        near_sweep<x, y> sweep(length, seen, past_caches);
+        host::dispatch([&] { sweep.rows(in, out, first, last, look); });
+      });
+      return;
+    }
+    if (is_contiguous) {
+      return each_alone([&](const auto& on) {
+        return tile_sweep<std::remove_cvref_t<decltype(on)>, x, y>(on, length, seen, past_caches);
+      });
+    }
+  }
+  each_alone([&](const auto& on) { return far_sweep(on, seen); });
 }
 
 /// The rows along an axis of a view.

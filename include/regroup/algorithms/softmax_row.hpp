@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -119,11 +120,23 @@ constexpr Real unless_infinite(Real m, Real value) {
   return math::abs(m) <= std::numeric_limits<Real>::max() ? value : std::numeric_limits<Real>::quiet_NaN();
 }
 
+/// What the outputs of a row are, of its weights w: w a, or (w a) b; or of its elements: (x scale - M) - b; or zeros; and a
+/// single one, if it is at 0 or more, `value` instead.
+enum class row_map_kind { weights, shares_of_weights, differences, zeros };
+template <std::floating_point Real>
+struct row_map {
+  row_map_kind kind;
+  Real a, b;
+  std::int64_t single = -1;
+  Real value = 0;
+};
+
 /// An element of softmax: exp(x - M) (1 / s), and NaN throughout a row whose M is infinite or NaN. One division a row:
 /// that the reciprocal is rounded first is part of the bits, and costs half a unit in the last place.
 template <std::floating_point Real>
 struct probability {
   static constexpr bool reads_weight = true;  ///< of an element and its weight
+  static constexpr auto outputs = row_map_kind::weights;
   Real reciprocal;
   constexpr probability(scaled<Real>, typename log_sum_exp<Real>::state row)
       : reciprocal(unless_infinite(row.m, Real{1} / row.s)) {}
@@ -131,12 +144,14 @@ struct probability {
   constexpr Real operator()(const X&, Real weight) const {
     return weight * reciprocal;
   }
+  constexpr row_map<Real> of_row() const { return {outputs, reciprocal, Real{1}}; }
 };
 
 /// An element of log_softmax: (x - M) - log s, never x - logsumexp, which would lose |logsumexp| u.
 template <std::floating_point Real>
 struct log_probability {
   static constexpr bool reads_weight = false;
+  static constexpr auto outputs = row_map_kind::differences;
   scaled<Real> seen;
   Real m;
   Real log_s;
@@ -146,6 +161,7 @@ struct log_probability {
   constexpr Real operator()(const X& x, Real) const {
     return (seen(x) - m) - log_s;
   }
+  constexpr row_map<Real> of_row() const { return {outputs, Real{1}, log_s}; }
 };
 
 }  // namespace softmax_parts

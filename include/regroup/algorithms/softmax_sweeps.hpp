@@ -1,24 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of softmax are swept, in three ways (one is softmax_abreast.hpp) with one meaning and the same bits. A row x
+// How rows of softmax are swept, in four ways (one is softmax_abreast.hpp) with one meaning and the same bits. A row x
 // folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs y[i] = map(x[i], exp(x[i] - M)),
 // or nothing.
 //   near_sweep: rows side by side in memory that a cache holds, on one thread: every exponential is computed once, and a
-//               row is written while the weights of the next one are computed
+//               row is written while the weights of the next one are computed (softmax_kernels.hpp)
+//   tile_sweep: a row side by side in memory, its tiles swept like rows, by an executor's threads
 //   far_sweep:  any row, by folds that an executor spreads over its threads
 // Level: lane.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <vector>
 
+#include "regroup/algorithms/softmax_kernels.hpp"
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/host/dispatch.hpp"
-#include "regroup/host/halves.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/memory.hpp"
 
@@ -32,188 +36,219 @@ namespace softmax_parts {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Writes y[i] = value(i) in order, L at a time. A value reads no output but, where y is the input, its own, so the loop
-/// becomes packs. Then value.finish, if there is one, may set some of them.
-template <class Y, class Value>
-class writer {
- public:
-  /// The outputs [first, last); `past_caches` where they are part of a large output.
-  writer(Y* y, index first, index last, bool past_caches, const Value& value)
-      : y_(y), next_(first), last_(last), value_(value) {
-    if (!past_caches) return;
-    const auto ragged = static_cast<index>(bytes_to_line(y + first) / sizeof(Y));
-    if (ragged > 0 && ragged < last - first) put(ragged, false);
-    past_caches_ = bytes_to_line(y + next_) == 0;
-  }
-  /// The next L outputs, if there are as many.
-  void step() {
-    if (next_ + lanes <= last_) put(lanes, past_caches_);
-  }
-  void finish() {
-    while (next_ + lanes <= last_) put(lanes, past_caches_);
-    if (next_ < last_) put(last_ - next_, false);
-  }
-
- private:
-  void put(index n, bool whole_lines) {
-    alignas(cache_line) std::array<Y, lanes> values;
-    Y* const to = whole_lines ? values.data() : y_ + next_;
-    if constexpr (std::same_as<Y, float16>) {
-      std::array<float, lanes> wide;
-      asm("" : "=m"(wide));  // g++ 12 warns of elements past n, which nobody reads
-      for (index j = 0; j < n; ++j) wide[static_cast<std::size_t>(j)] = value_(next_ + j);
-      host::narrow_all(wide.data(), to, n);
-    } else {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-      for (index j = 0; j < n; ++j) to[j] = static_cast<Y>(value_(next_ + j));
-    }
-    if constexpr (requires { value_.finish(to, next_, n); }) value_.finish(to, next_, n);
-    if (whole_lines) copy_lines_past_caches(y_ + next_, values.data(), sizeof(values));
-    next_ += n;
-  }
-  Y* y_;
-  index next_;
-  index last_;
-  Value value_;
-  bool past_caches_ = false;
-};
-
-/// Sweeps rows of up to 65,536 elements side by side. Inlined into a dispatched function.
-template <class X, std::floating_point Real>
+/// Sweeps rows of up to 65,536 elements side by side, by the library's loops. Inlined into a dispatched function, since
+/// `look` computes too.
+template <class X, class Y>
 class near_sweep {
+  using Real = widened<X>;
   using row_state = typename log_sum_exp<Real>::state;
+  static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
 
  public:
-  near_sweep(index length, scaled<Real> seen)
-      : seen_(seen),
-        length_(length),
-        scratch_(std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>((widens ? 4 : 2) * step()))) {}
+  near_sweep(index length, scaled<Real> seen, bool past_caches) : seen_(seen), form_{length, seen.scale, past_caches} {}
 
-  /// The states only: look(row, state).
-  template <class In, class Look>
-  void rows(const In& in, std::nullopt_t, index first, index last, bool, const Look& look) {
-    for (index row = first; row < last; ++row) look(row, state(elements(in[row].first, 0), in[row].first, kept(0), [] {}));
-  }
+  /// look(row, state), and, where there are outputs, those of the map that it returns.
   template <class In, class Out, class Look>
-  void rows(const In& in, const Out& out, index first, index last, bool past_caches, const Look& look) {
-    using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
-    std::optional<writer<std::remove_pointer_t<decltype(out[0].first)>, output<map>>> before;  // writes the row before
-    for (index row = first; first < last; ++row) {
-      row_state now{};
-      const element* x = nullptr;
-      if (row < last) {
-        x = elements(in[row].first, row);
-        now = state(x, in[row].first, kept(row), [&] {
-          if (before) before->step();
-        });
-      }
-      if (before) before->finish();
-      if (row == last) break;
-      before.emplace(out[row].first, 0, length_, past_caches, output<map>{x, kept(row), look(row, now)});
+  void rows(const In& in, const Out& out, index first, index last, const Look& look) {
+    if (form_.length == 0) {
+      for (index row = first; row < last; ++row) look(row, log_sum_exp<Real>{}.identity());
+      return;
     }
-    if (past_caches) finish_past_caches();
+    const auto next = [&](index row) { return in[std::min(row + 1, last - 1)].first; };
+    Real m = largest(kernels_.largest(form_, in[first].first), in[first].first);
+    if constexpr (std::same_as<Out, std::nullopt_t>) {
+      for (index row = first; row < last; ++row) look(row, state({in[row].first, nullptr, m, next(row), {}}, m));
+    } else {
+      using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
+      const auto scratch = std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(2 * pitch()));
+      row_outputs<X, Y> before{.x = nullptr, .weights = nullptr, .y = nullptr, .m = m, .map = {map::outputs, 1, 1}};
+      for (index row = first; row < last; ++row) {
+        const X* const x = in[row].first;
+        Y* const y = out[row].first;
+        Real* const weights = scratch.get() + row % 2 * pitch();
+        const row_state now = state({x, weights, m, next(row), before}, m);
+        before = {x, weights, y, now.m, look(row, now).of_row()};
+        if (before.map.kind == row_map_kind::zeros) {
+          std::fill(y, y + form_.length, static_cast<Y>(Real{0}));
+          before.y = nullptr;
+        }
+      }
+      kernels_.write(form_, before);
+      if (form_.past_caches) finish_past_caches();
+    }
   }
 
  private:
-  static constexpr bool widens = std::same_as<X, float16>;  // a row before it is swept: its widening is dear
-  using element = std::conditional_t<widens, Real, X>;      // what is swept
-  static constexpr index most_tiles = longest_two_sweep_row / tile_elements;
-  static constexpr index nearest_prefetch = 8192 / sizeof(X);  // elements ahead at least; longer rows fetch the next one
-
-  template <class Map>
-  struct output {
-    const element* x;
-    const Real* w;
-    Map map;
-    constexpr auto operator()(index i) const { return map(x[i], w[i]); }
-    template <class Y>
-    constexpr void finish(const Y& y, index first, index n) const {
-      finish_row(map, y, first, n);
-    }
-  };
-  struct load_seen {
-    const element* x;
-    scaled<Real> seen;
-    constexpr Real operator()(index i) const { return seen(x[i]); }
-  };
-  /// Reads weights and keeps them; meanwhile memory brings later elements, and outputs of the row before are written.
-  template <class Meanwhile>
-  struct load_weights {
-    const element* x;
-    Real* kept;
-    weight<Real> w;
-    const X* later;
-    const Meanwhile& other;
-    Real operator()(index i) const { return kept[i] = w(x[i]); }
-    template <class>
-    void meanwhile(index i) const {
-      host::prefetch<2>(later + i, lanes);
-      other();
-    }
-  };
-
-  /// The weights of a row, and the row if it is widened, beside those of the row before. None begins where another does in
-  /// its page of 4 KiB: a load behind a store to the same place of another page waits for it.
-  [[nodiscard]] Real* kept(index row) const { return scratch_.get() + row % 2 * step(); }
-  [[nodiscard]] const element* elements(const X* x, index row) const {
-    if constexpr (widens) {
-      Real* const wide = scratch_.get() + (2 + row % 2) * step();
-      host::widen_all(x, wide, length_);
-      return wide;
-    } else {
-      return x;
-    }
+  /// The state of a row; m, its largest element, becomes the next one's.
+  row_state state(const row_sweep<X, Y>& row, Real& m) const {
+    std::array<Real, most_tiles> leaves;
+    const Real above = kernels_.sweep(form_, row, leaves.data());
+    const auto tiles = static_cast<std::size_t>(tiles_of(form_.length));
+    const Real s = plus<Real>{}.lower(perfect(plus<Real>{}, std::span(leaves.data(), tiles)));
+    m = largest(above, row.next);
+    return {row.m, s};
   }
-  [[nodiscard]] index step() const {
+  [[nodiscard]] Real largest(Real found, const X* x) const {
+    const Real m = detail::peak<Real>{}.lower(found);
+    return math::is_finite(m) ? m : maximum_of(x, form_.length, seen_);
+  }
+  /// From the weights of a row to those of the next. None begin where others do in their page of 4 KiB: a load behind a
+  /// store to the same place of another page waits for it.
+  [[nodiscard]] index pitch() const {
     constexpr auto page = static_cast<index>(4096 / sizeof(Real));
-    return (length_ + page - 1) / page * page + page / 3;
-  }
-
-  /// The state of the row x, of which `at` says where memory has it.
-  template <class Meanwhile>
-  row_state state(const element* x, const X* at, Real* weights, const Meanwhile& meanwhile) {
-    if (length_ == 0) return log_sum_exp<Real>{}.identity();
-    const X* const later = at + std::max(length_, nearest_prefetch);
-    Real m = detail::peak<Real>{}.lower(fold(detail::peak<Real>{}, [&](index i) {
-      return load_seen{x + i, seen_};
-    }));
-    if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
-    const Real s = fold(plus<Real>{}, [&](index i) {
-      return load_weights<Meanwhile>{x + i, weights + i, {seen_, m}, later + i, meanwhile};
-    });
-    return {m, plus<Real>{}.lower(s)};
-  }
-  /// The state of a row in the contract's order.
-  template <class M, class LoadAt>
-  Real fold(const M& m, const LoadAt& load_at) const {
-    std::array<Real, most_tiles> leaves{};
-    std::size_t count = 0;
-    for (index i = 0; i < length_; i += tile_elements) {
-      leaves[count++] = host::leaf(m, host::tile(load_at(i), std::min(tile_elements, length_ - i)));
-    }
-    return perfect(m, std::span(leaves.data(), count));
+    return (form_.length + page - 1) / page * page + page / 3;
   }
 
   scaled<Real> seen_;
-  index length_;
-  std::unique_ptr<Real[]> scratch_;
+  row_form<Real> form_;
+  const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
 };
 
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute pop
 #endif
+
+/// Sweeps a row of any length side by side in memory, from X to Y, by the library's loops on an executor's threads: its tiles
+/// as if they were rows.
+template <executor Executor, class X, class Y>
+class tile_sweep {
+  using Real = widened<X>;
+  using row_state = typename log_sum_exp<Real>::state;
+
+ public:
+  tile_sweep(const Executor& ex, index length, scaled<Real> seen, bool past_caches)
+      : ex_(ex), seen_(seen), length_(length), whole_{tile_elements, seen.scale, past_caches} {
+    const index of_thread = tiles_of(length) / (4 * host::threads_of(ex));
+    chunk_tiles_ =
+        static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(std::clamp<index>(of_thread, 4, most_tiles))));
+  }
+
+  template <class In, class Out, class Look>
+  void row(const In& in, const Out& out, index row, const Look& look) const {
+    const X* const x = in[row].first;
+    const row_state state = length_ > longest_two_sweep_row ? of_tiles(x) : of_row(x);
+    if constexpr (std::same_as<Out, std::nullopt_t>) {
+      look(row, state);
+    } else {
+      write(x, out[row].first, state.m, look(row, state).of_row());
+    }
+  }
+
+ private:
+  static constexpr index most_tiles = 64;
+
+  /// body(first tile, tiles, chunk) for aligned chunks of the row, which are nodes of its tree.
+  template <class Body>
+  void each_chunk(const Body& body) const {
+    const index tiles = tiles_of(length_);
+    ex_.for_each(chunks(), static_cast<double>(chunk_tiles_ * tile_elements) / 2, [&](index c) {
+      host::dispatch([&] { body(c * chunk_tiles_, std::min(chunk_tiles_, tiles - c * chunk_tiles_), c); });
+    });
+  }
+  [[nodiscard]] index chunks() const { return (tiles_of(length_) + chunk_tiles_ - 1) / chunk_tiles_; }
+  [[nodiscard]] index size_of(index tile) const { return std::min(tile_elements, length_ - tile * tile_elements); }
+  [[nodiscard]] row_form<Real> form_of(index tile) const { return {size_of(tile), whole_.scale, whole_.past_caches}; }
+  /// A fold of the chunks' states: `of_chunk(first tile, tiles)`, by m.
+  template <class M, class OfChunk>
+  state_of<M> fold(const M& m, const OfChunk& of_chunk) const {
+    std::vector<state_of<M>> states(static_cast<std::size_t>(chunks()));
+    each_chunk(
+        [&](index first, index tiles, index c) { states[static_cast<std::size_t>(c)] = of_chunk(first, tiles); });
+    return perfect(m, std::span(states));
+  }
+  /// The sum of the weights of tile t, before `last`, in plus's order, under `above`, which becomes the largest element of the
+  /// next one, if it is whole.
+  Real sum(const X* x, index t, index last, Real& above) const {
+    const X* const at = x + t * tile_elements;
+    const bool has_next = t + 1 < last && size_of(t + 1) == tile_elements;
+    Real leaf;
+    above = kernels_.sweep(form_of(t), {at, nullptr, above, has_next ? at + tile_elements : at, {}}, &leaf);
+    return leaf;
+  }
+  [[nodiscard]] Real largest(const X* x, index t) const {
+    return detail::peak<Real>{}.lower(kernels_.largest(form_of(t), x + t * tile_elements));
+  }
+
+  /// log_sum_exp's tree: every tile has its own maximum.
+  row_state of_tiles(const X* x) const {
+    const log_sum_exp<Real> m;
+    return fold(m, [&](index first, index tiles) {
+      std::array<row_state, most_tiles> leaves;
+      Real above = largest(x, first);
+      for (index t = first; t < first + tiles; ++t) {
+        if (size_of(t) < tile_elements) above = largest(x, t);
+        const Real top = detail::peak<Real>{}.lower(above);
+        const Real s = plus<Real>{}.lower(sum(x, t, first + tiles, above));
+        auto& leaf = leaves[static_cast<std::size_t>(t - first)];
+        leaf = {math::select(s == s, top, s), s};
+        if (!math::is_finite(top))
+          leaf = host::leaf(over{m, seen_}, host::tile(host::load_from<X>{x + t * tile_elements}, size_of(t)));
+      }
+      return perfect(m, std::span(leaves.data(), static_cast<std::size_t>(tiles)));
+    });
+  }
+  /// The row's maximum, then plus's tree.
+  row_state of_row(const X* x) const {
+    Real m = fold(detail::peak<Real>{}, [&](index first, index tiles) {
+      Real top = detail::peak<Real>{}.identity();
+      for (index t = first; t < first + tiles; ++t) top = detail::peak<Real>{}(top, largest(x, t));
+      return top;
+    });
+    if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
+    const Real s = fold(plus<Real>{}, [&](index first, index tiles) {
+      std::array<Real, most_tiles> leaves;
+      for (index t = first; t < first + tiles; ++t) {
+        Real above = m;
+        leaves[static_cast<std::size_t>(t - first)] = sum(x, t, first + tiles, above);
+      }
+      return perfect(plus<Real>{}, std::span(leaves.data(), static_cast<std::size_t>(tiles)));
+    });
+    return {m, plus<Real>{}.lower(s)};
+  }
+
+  /// The outputs of some elements, while the weights of those that follow are computed: few enough that both stay in a first
+  /// cache.
+  void write(const X* x, Y* y, Real m, const row_map<Real>& map) const {
+    constexpr index most = tile_elements / 4;
+    each_chunk([&](index tile, index tiles, index) {
+      const index first = tile * tile_elements, last = std::min((tile + tiles) * tile_elements, length_);
+      if (map.kind == row_map_kind::zeros) return std::fill(y + first, y + last, static_cast<Y>(Real{0}));
+      alignas(cache_line) std::array<Real, static_cast<std::size_t>(2 * most)> weights;
+      std::array<Real, 1> unread;
+      const row_outputs<X, Y> nothing{nullptr, nullptr, nullptr, m, {map.kind, 1, 1}};
+      row_outputs<X, Y> before = nothing;
+      row_form<Real> form = whole_;
+      form.length = most;
+      for (index at = first; at < last; at += most) {
+        if (last - at < most) {
+          kernels_.write(form, before);
+          before = nothing;
+          form.length = last - at;
+        }
+        Real* const of_these = weights.data() + (at - first) / most % 2 * most;
+        kernels_.sweep(form, {x + at, of_these, m, last - at < 2 * most ? x + at : x + at + most, before},
+                       unread.data());
+        before = {x + at, of_these, y + at, m, {map.kind, map.a, map.b, map.single - at, map.value}};
+      }
+      kernels_.write(form, before);
+      if (whole_.past_caches) finish_past_caches();
+    });
+  }
+
+  const Executor& ex_;
+  scaled<Real> seen_;
+  index length_;
+  row_form<Real> whole_;
+  index chunk_tiles_;
+  const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
+};
 
 /// Sweeps any row by folds of an executor.
 template <executor Executor, std::floating_point Real>
 class far_sweep {
  public:
-  far_sweep(const Executor& ex, scaled<Real> seen, bool past_caches)
-      : ex_(ex), seen_(seen), past_caches_(past_caches) {}
+  far_sweep(const Executor& ex, scaled<Real> seen) : ex_(ex), seen_(seen) {}
 
   template <class In, class Out, class Look>
   void row(const In& in, const Out& out, index row, const Look& look) const {
@@ -235,13 +270,8 @@ class far_sweep {
       const index first = t * tile_elements;
       const index last = std::min(first + tile_elements, x.count);
       host::dispatch([&] {
-        if (x.contiguous() != nullptr && y.contiguous() != nullptr) {
-          writer(y.first, first, last, past_caches_, [&](index i) { return map(x.first[i]); }).finish();
-        } else {
-          for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i]));
-        }
+        for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i]));
       });
-      if (past_caches_) finish_past_caches();
     });
   }
   template <class Row, class M>
@@ -253,7 +283,6 @@ class far_sweep {
 
   const Executor& ex_;
   scaled<Real> seen_;
-  bool past_caches_;
 };
 
 }  // namespace softmax_parts

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes in one register: what attention's kernels are written with. Included by one file for each instruction set, to
-// which everything here is local. Level: lane.
+// Lanes in one register: what the library's own kernels are written with. Included by one file for each instruction set,
+// to which everything here is local. Level: lane.
 #pragma once
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
@@ -18,6 +19,20 @@
 
 namespace regroup::tiles {
 namespace {
+
+/// A store past the caches.
+template <class Bits>
+inline void stream(void* to, const Bits& value) {
+#ifdef __AVX512F__
+  if constexpr (sizeof value == 64)
+    return _mm512_stream_si512(static_cast<__m512i*>(to), reinterpret_cast<__m512i>(value));
+#endif
+#ifdef __AVX__
+  if constexpr (sizeof value == 32)
+    return _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(value));
+#endif
+  std::memcpy(to, &value, sizeof value);
+}
 
 template <class R, int Bytes>
 struct pack {
@@ -117,6 +132,22 @@ struct pack {
   }
   /// a b, out of the reach of a compiler that contracts it with a later sum.
   static pack product(const pack& a, const pack& b) { return fma(a, b, all(-Real{})); }
+  /// p 2^n, n also in the low bits of `shifted`; 0 where x is below `lowest`. NaN where p is.
+  static pack scaled(const pack& p, [[maybe_unused]] const pack& n, const pack& shifted, const pack& lowest,
+                     const pack& x) {
+#ifdef __AVX512F__
+    if constexpr (Bytes == 64 && is_float) {
+      return {
+          reinterpret_cast<vector>(_mm512_maskz_scalef_ps(_mm512_cmp_ps_mask(x.x, lowest.x, _CMP_NLT_UQ), p.x, n.x))};
+    } else if constexpr (Bytes == 64) {
+      return {
+          reinterpret_cast<vector>(_mm512_maskz_scalef_pd(_mm512_cmp_pd_mask(x.x, lowest.x, _CMP_NLT_UQ), p.x, n.x))};
+    }
+#endif
+    constexpr int mantissa = is_float ? 23 : 52;
+    const auto power = (reinterpret_cast<bits>(shifted.x) << mantissa) + reinterpret_cast<bits>(all(1).x);
+    return {x.x < lowest.x ? vector{} : p.x * reinterpret_cast<vector>(power)};  // exact, whatever is added to it
+  }
   /// a > b ? a : b, lane by lane: b where a is NaN. (Masked by all ones: g++ 12 warns inside the plain intrinsics.)
   static pack larger(const pack& a, const pack& b) {
 #ifdef __AVX512F__
@@ -124,6 +155,18 @@ struct pack {
     if constexpr (Bytes == 64 && !is_float) return {reinterpret_cast<vector>(_mm512_maskz_max_pd(0xff, a.x, b.x))};
 #endif
     return {a.x > b.x ? a.x : b.x};
+  }
+  /// The lanes below `count` of a, then those of b.
+  static pack first(std::int64_t count, const pack& a, const pack& b) {
+    integers lane;
+    for (int i = 0; i < width; ++i) lane[i] = i;
+    return {lane < static_cast<word>(count) ? a.x : b.x};
+  }
+  /// a with `value` in one lane; a where there is no such lane.
+  static pack with(const pack& a, std::int64_t place, Real value) {
+    integers lane;
+    for (int i = 0; i < width; ++i) lane[i] = i;
+    return {lane == static_cast<word>(place) ? all(value).x : a.x};
   }
   static bool any(const integers& mask) {
 #ifdef __AVX512F__
@@ -170,6 +213,83 @@ struct pack {
 template <class Pack, int N>
 using packs = Pack[static_cast<std::size_t>(N)];
 
+/// A pack of floats as float16.
+template <class Pack>
+inline auto halves_of([[maybe_unused]] const Pack& v) {
+#ifdef __AVX512F__
+  if constexpr (Pack::width == 16) return _mm512_maskz_cvtps_ph(0xffff, v.x, 0);
+#endif
+#ifdef __AVX2__
+  if constexpr (Pack::width == 8) return _mm256_cvtps_ph(v.x, 0);
+#endif
+}
+
+/// What two packs of floats come to in 16 bits each, side by side, as float16 and bfloat16 round; of NaN, only those whose
+/// lower 16 bits are 0 stay NaN as bfloat16.
+template <class T, class Pack>
+inline auto narrowed(const packs<Pack, 2>& v) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    using bits = typename Pack::bits;
+    bits b[2];
+    unrolled<2>([&](int k) {
+      b[k] = reinterpret_cast<bits>(v[k].x);
+      b[k] = (b[k] + 0x7fff + (b[k] >> 16 & 1)) >> 16;
+    });
+#ifdef __AVX512F__
+    if constexpr (Pack::width == 16) {  // packed within lanes of 16 bytes, whose order is then put right
+      return _mm512_maskz_permutexvar_epi64(0xff, _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0),
+                                            _mm512_maskz_packus_epi32(~0u, __m512i(b[0]), __m512i(b[1])));
+    }
+#endif
+#ifdef __AVX2__
+    if constexpr (Pack::width == 8)
+      return _mm256_permute4x64_epi64(_mm256_packus_epi32(__m256i(b[0]), __m256i(b[1])), 0xd8);
+#endif
+  } else if constexpr (Pack::width == 16) {
+    return __builtin_shufflevector(halves_of(v[0]), halves_of(v[1]), 0, 1, 2, 3, 4, 5, 6, 7);
+  } else if constexpr (Pack::width == 8) {
+    return __builtin_shufflevector(halves_of(v[0]), halves_of(v[1]), 0, 1, 2, 3);
+  }
+  if constexpr (Pack::width < 8) {
+    struct {
+      std::uint16_t bits[static_cast<std::size_t>(2 * Pack::width)];
+    } each;
+    for (int i = 0; i < 2 * Pack::width; ++i) each.bits[i] = T(v[i / Pack::width].x[i % Pack::width]).bits;
+    return each;
+  }
+}
+
+/// Two packs side by side, rounded to T where T has 16 bits; the first `count` numbers; past the caches, to a place in line
+/// with their size.
+template <class Pack, class T>
+inline void store(const packs<Pack, 2>& v, T* to) {
+  if constexpr (sizeof(T) == sizeof(typename Pack::Real)) {
+    unrolled<2>([&](int k) { v[k].store(to + k * Pack::width); });
+  } else if constexpr (std::is_same_v<T, float16> && Pack::width >= 8) {
+    unrolled<2>([&](int k) {
+      const auto bits = halves_of(v[k]);
+      std::memcpy(to + k * Pack::width, &bits, sizeof bits);
+    });
+  } else {
+    const auto bits = narrowed<T, Pack>(v);
+    std::memcpy(to, &bits, sizeof bits);
+  }
+}
+template <class Pack, class T>
+inline void store_some(const packs<Pack, 2>& v, T* to, std::int64_t count) {
+  alignas(64) T each[static_cast<std::size_t>(2 * Pack::width)];
+  store<Pack>(v, each);
+  std::memcpy(to, each, static_cast<std::size_t>(count) * sizeof(T));
+}
+template <class Pack, class T>
+inline void store_past_caches(const packs<Pack, 2>& v, T* to) {
+  if constexpr (sizeof(T) == sizeof(typename Pack::Real)) {
+    unrolled<2>([&](int k) { stream(to + k * Pack::width, v[k].x); });
+  } else {
+    stream(to, narrowed<T, Pack>(v));
+  }
+}
+
 /// width rows become width columns.
 template <class Pack>
 inline void transpose(packs<Pack, Pack::width>& rows) {
@@ -179,34 +299,40 @@ inline void transpose(packs<Pack, Pack::width>& rows) {
   unrolled<Pack::width>([&](int i) { rows[i].x = x[i]; });
 }
 
-/// x = math::decay(x), with its bits: 8 fma and a comparison. N packs side by side, step by step: the chain of one is
-/// longer than the scheduler's window.
+/// lane[0] after lane[j] = op(lane[j], lane[j + h]) for h = width / 2, ..., 1.
+template <class Pack, class Op>
+inline typename Pack::Real halved(Pack x, const Op& op) {
+  constexpr int n = Pack::width;
+  unrolled<std::countr_zero(unsigned{n})>([&](auto step) {
+    x = op(x, Pack{shuffled(x.x, x.x, [](int i) { return (i + (n >> (decltype(step)::value + 1))) % n; })});
+  });
+  return x.x[0];
+}
+
+/// x = math::decay(x), with its bits: 8 fma (14 of doubles) and a comparison. N packs side by side, step by step: the chain
+/// of one is longer than the scheduler's window.
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
+  using Real = typename Pack::Real;
+  const Pack rounder = Pack::all(Pack::is_float ? Real(0x1.8p+23) : Real(0x1.8p+52));
+  packs<Pack, N> shifted, n, r, p;
+  unrolled<N>([&](int i) { shifted[i] = Pack::fma(x[i], Pack::all(Real(0x1.71547652b82fep+0)), rounder); });
+  unrolled<N>([&](int i) { n[i].x = shifted[i].x - rounder.x; });
+  const auto horner = [&](auto last, auto... c) {
+    unrolled<N>([&](int i) { p[i] = Pack::all(last); });
+    (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(c)); }), ...);
+  };
   if constexpr (Pack::is_float) {
-    using bits = typename Pack::bits;  // which wrap, where x is far below what is kept
-    const Pack rounder = Pack::all(0x1.8p+23f);
-    packs<Pack, N> n, r, p;
-    unrolled<N>([&](int i) { n[i] = Pack::fma(x[i], Pack::all(0x1.715476p+0f), rounder); });
-    unrolled<N>([&](int i) { n[i].x -= rounder.x; });
     unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.62e43p-1f), x[i]); });
-    unrolled<N>([&](int i) { p[i] = Pack::all(0x1.6a4f36p-10f); });
-    const auto horner = [&](auto... c) {
-      (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(c)); }), ...);
-    };
-    horner(0x1.123984p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
-    unrolled<N>([&](int i) {
-      const auto nearest = __builtin_convertvector(n[i].x, typename Pack::integers);
-      const bits power = reinterpret_cast<bits>(nearest) << 23;  // 0 for NaN, which so stays NaN
-      const bits scaled = reinterpret_cast<bits>(p[i].x) + power;
-      const bits kept = x[i].x < Pack::all(math::exp_lowest<float>).x ? bits{} : scaled;
-      x[i] = {reinterpret_cast<typename Pack::vector>(kept)};
-    });
+    horner(0x1.6a4f36p-10f, 0x1.123984p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
   } else {
-    unrolled<N>([&](int i) {
-      for (int lane = 0; lane < Pack::width; ++lane) x[i].x[lane] = math::decay(x[i].x[lane]);
-    });
+    unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.62e42fefa39efp-1), x[i]); });
+    unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.abc9e3b39803fp-56), r[i]); });
+    horner(0x1.ad9f43f964f69p-26, 0x1.28ad69326d9b6p-22, 0x1.71df0d0a68fc9p-19, 0x1.a0199a0452006p-16,
+           0x1.a01a0137e93c6p-13, 0x1.6c16c1843b316p-10, 0x1.111111112478ap-7, 0x1.555555555079ap-5,
+           0x1.555555555550cp-3, 0x1.000000000000ap-1, 1.0, 1.0);
   }
+  unrolled<N>([&](int i) { x[i] = Pack::scaled(p[i], n[i], shifted[i], Pack::all(math::exp_lowest<Real>), x[i]); });
 }
 template <class Pack>
 inline Pack decay(const Pack& x) {

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// What sweeps a row of softmax that a cache holds: the library's own loops (src/softmax_rows.hpp), one for each instruction
+// set, chosen at run time. One pass: while the weights of a row are computed, the outputs of the row before are written and
+// the largest element of the row after is found, so memory is never idle. Level: lane.
+#pragma once
+
+#include <concepts>
+
+#include "regroup/algorithms/softmax_row.hpp"
+#include "regroup/executor.hpp"
+
+namespace regroup::softmax_parts {
+
+/// The outputs of a row, to be written: its elements and weights, its largest element, and what becomes of them.
+template <class X, class Y>
+struct row_outputs {
+  using Real = widened<X>;
+  const X* x;
+  const Real* weights;
+  Y* y;  ///< null: nothing is to be written
+  Real m;
+  row_map<Real> map;
+};
+
+/// A row whose weights decay(x scale - m) are to be computed, and kept unless `weights` is null.
+template <class X, class Y>
+struct row_sweep {
+  using Real = widened<X>;
+  const X* x;
+  Real* weights;
+  Real m;
+  const X* next;  ///< the row whose largest element is found meanwhile
+  row_outputs<X, Y> before;
+};
+
+/// What all rows have in common.
+template <class Real>
+struct row_form {
+  index length;
+  Real scale;
+  bool past_caches;
+};
+
+/// The loops of one instruction set.
+template <class X, class Y>
+struct row_kernels {
+  using Real = widened<X>;
+  /// The largest x scale, of any sign where it is 0; NaN may or may not show.
+  Real (*largest)(const row_form<Real>& form, const X* x);
+  /// leaves[t]: plus's leaf of the weights of tile t. Returns the largest element of the next row.
+  Real (*sweep)(const row_form<Real>& form, const row_sweep<X, Y>& row, Real* leaves);
+  void (*write)(const row_form<Real>& form, const row_outputs<X, Y>& outputs);
+};
+
+/// Whether there are loops from X to Y: to the type itself, and from 16 bits to float.
+template <class X, class Y>
+concept has_row_kernels = std::same_as<Y, X> || std::same_as<Y, widened<X>>;
+
+/// Those of host::current_target().
+template <class X, class Y>
+requires has_row_kernels<X, Y>
+const row_kernels<X, Y>& current_row_kernels();
+
+}  // namespace regroup::softmax_parts

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax's loops for any processor, and which instruction set serves.
+#include "softmax_rows_table.hpp"
+
+#include "regroup/host/dispatch.hpp"
+
+namespace regroup::softmax_parts {
+
+template <class X, class Y>
+requires has_row_kernels<X, Y>
+const row_kernels<X, Y>& current_row_kernels() {
+  static constexpr all_row_kernels baseline = row_kernels_of<4>();
+  switch (host::current_target()) {
+#if defined(__x86_64__)
+    case host::target::x86_64_v4_amx:
+    case host::target::x86_64_v4_bf16:
+    case host::target::x86_64_v4_vnni:
+    case host::target::x86_64_v4:
+      return std::get<row_kernels<X, Y>>(rows_v4);
+    case host::target::x86_64_v3:
+      return std::get<row_kernels<X, Y>>(rows_v3);
+#endif
+    default:
+      return std::get<row_kernels<X, Y>>(baseline);
+  }
+}
+
+template const row_kernels<float, float>& current_row_kernels();
+template const row_kernels<double, double>& current_row_kernels();
+template const row_kernels<float16, float16>& current_row_kernels();
+template const row_kernels<float16, float>& current_row_kernels();
+template const row_kernels<bfloat16, bfloat16>& current_row_kernels();
+template const row_kernels<bfloat16, float>& current_row_kernels();
+
+}  // namespace regroup::softmax_parts

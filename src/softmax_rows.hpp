@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax's loop over a row, for one instruction set: the weights of the row and their sums in plus's order, the outputs of
+// the row before, the largest element of the row after, and what memory is to bring for the one behind that. Everything is
+// done two packs at a time, evenly, so that computing, reading and writing overlap. Local to each instruction set's file.
+// Level: lane.
+#pragma once
+
+#include <algorithm>
+
+#include "packs.hpp"
+#include "regroup/algorithms/softmax_kernels.hpp"
+#include "regroup/memory.hpp"
+
+namespace regroup::softmax_parts {
+namespace {
+
+using tiles::packs;
+
+/// How far behind what is read next memory is asked: 2 KiB, by measurement (512 B to 16 KiB, an Intel and rows of 1024: 0.98
+/// of a copy, with 4 KiB 0.95).
+constexpr index bytes_ahead = 2048;
+
+template <class X, class Y, class Pack, bool OfWeights, bool Scales>
+struct row_loops {
+  using Real = widened<X>;
+  static constexpr index width = Pack::width;
+  static constexpr index pair = 2 * width;  // what is done at a time
+  using form = row_form<Real>;
+  using two = packs<Pack, 2>;
+
+  /// x scale of two packs; `count` of them, if that is less, then `rest`.
+  template <bool Whole>
+  [[gnu::always_inline]] static void load(two& v, const X* from, const Pack& scale, index count, const Pack& rest) {
+    unrolled<2>([&](int k) {
+      if constexpr (Whole) {
+        v[k] = Pack::load(from + k * width);
+        if constexpr (Scales) v[k] = Pack::product(v[k], scale);
+      } else {
+        const index some = std::clamp<index>(count - k * width, 0, width);
+        v[k] = Pack::load_some(from + k * width, some);
+        if constexpr (Scales) v[k] = Pack::product(v[k], scale);
+        v[k] = Pack::first(some, v[k], rest);
+      }
+    });
+  }
+  template <bool Whole, class T>
+  [[gnu::always_inline]] static void store(const two& v, T* to, index count) {
+    Whole ? tiles::store<Pack>(v, to) : tiles::store_some<Pack>(v, to, count);
+  }
+
+  /// Writes a row's outputs in order.
+  class outputs {
+   public:
+    outputs(const form& f, const row_outputs<X, Y>& row)
+        : row_(row),
+          scale_(Pack::all(f.scale)),
+          m_(Pack::all(row.m)),
+          a_(Pack::all(row.map.a)),
+          b_(Pack::all(row.map.b)),
+          shares_(row.map.kind == row_map_kind::shares_of_weights),
+          last_(row.y == nullptr ? 0 : f.length) {
+      if (!f.past_caches || last_ == 0) return;
+      const auto ragged = static_cast<index>(bytes_to_line(row.y) / sizeof(Y));
+      if (ragged >= last_) return;
+      for (; next_ + pair <= ragged; next_ += pair) put<true, false>(next_, pair);
+      if (next_ < ragged) put<false, false>(next_, ragged - next_);
+      next_ = ragged;
+      past_caches_ = bytes_to_line(row.y + ragged) == 0;
+    }
+    /// Whether n more are left; then they are put two packs at a time.
+    [[nodiscard]] bool has(index n) const { return next_ + n <= last_; }
+    [[gnu::always_inline]] void step(index at) {
+      past_caches_ ? put<true, true>(next_ + at, pair) : put<true, false>(next_ + at, pair);
+    }
+    void advance(index n) { next_ += n; }
+    void finish() {
+      for (; has(pair); next_ += pair) step(0);
+      if (next_ < last_) put<false, false>(next_, last_ - next_);
+      next_ = last_;
+    }
+
+   private:
+    template <bool Whole, bool PastCaches>
+    [[gnu::always_inline]] void put(index at, index count) const {
+      two v;
+      if constexpr (OfWeights) {
+        unrolled<2>([&](int k) {
+          v[k] = Whole ? Pack::load(row_.weights + at + k * width)
+                       : Pack::load_some(row_.weights + at + k * width, std::clamp<index>(count - k * width, 0, width));
+          v[k].x = v[k].x * a_.x;
+        });
+        if (shares_) share(v, at);
+      } else {
+        load<Whole>(v, row_.x + at, scale_, count, m_);
+        unrolled<2>([&](int k) { v[k].x = v[k].x - m_.x - b_.x; });
+      }
+      if constexpr (PastCaches) {
+        tiles::store_past_caches<Pack>(v, row_.y + at);
+      } else {
+        store<Whole>(v, row_.y + at, count);
+      }
+    }
+
+    [[gnu::always_inline]] void share(two& v, index at) const {
+      unrolled<2>([&](int k) { v[k].x = v[k].x * b_.x; });
+      const index single = row_.map.single - at;
+      if (single < 0 || single >= pair) return;
+      unrolled<2>([&](int k) { v[k] = Pack::with(v[k], single - k * width, row_.map.value); });
+    }
+
+    row_outputs<X, Y> row_;
+    Pack scale_, m_, a_, b_;
+    bool shares_, past_caches_ = false;
+    index next_ = 0, last_;
+  };
+
+  /// The lanes of a tile, in memory where registers are too few.
+  struct sums {
+    alignas(64) Real lane[static_cast<std::size_t>(lanes)];
+    sums() { std::fill(lane, lane + lanes, plus_identity); }
+    [[gnu::always_inline]] void add(index at, const two& w) {
+      unrolled<2>([&](int k) {
+        Real* const to = lane + at + k * width;
+        Pack{Pack::load(to).x + w[k].x}.store(to);
+      });
+    }
+    /// lane[j] += lane[j + h] for h = L/2, ..., 1.
+    Real halved() {
+      for (index h = lanes / 2; h >= width; h /= 2) {
+        for (index j = 0; j < h; j += width) Pack{Pack::load(lane + j).x + Pack::load(lane + j + h).x}.store(lane + j);
+      }
+      return tiles::halved(Pack::load(lane), [](const Pack& a, const Pack& b) { return Pack{a.x + b.x}; });
+    }
+  };
+  static constexpr Real plus_identity = -Real{};
+
+  /// The largest of two packs' worth of lanes.
+  struct maximum {
+    two top;
+    maximum() {
+      unrolled<2>([&](int k) { top[k] = least(); });
+    }
+    [[gnu::always_inline]] void add(const two& x) {
+      unrolled<2>([&](int k) { top[k] = Pack::larger(x[k], top[k]); });
+    }
+    [[nodiscard]] Real value() const { return tiles::halved(Pack::larger(top[0], top[1]), Pack::larger); }
+    static Pack least() { return Pack::all(-math::detail::infinity<Real>); }
+  };
+
+  [[gnu::flatten]] static Real largest(const form& f, const X* x) {
+    const Pack scale = Pack::all(f.scale);
+    maximum all, others;
+    two v;
+    index i = 0;
+    for (; i + 2 * pair <= f.length; i += 2 * pair) {
+      load<true>(v, x + i, scale, pair, v[0]);
+      all.add(v);
+      load<true>(v, x + i + pair, scale, pair, v[0]);
+      others.add(v);
+    }
+    for (; i < f.length; i += pair) {
+      load<false>(v, x + i, scale, f.length - i, maximum::least());
+      all.add(v);
+    }
+    all.add(others.top);
+    return all.value();
+  }
+
+  [[gnu::flatten]] static Real sweep(const form& f, const row_sweep<X, Y>& row, Real* leaves) {
+    const Pack scale = Pack::all(f.scale), m = Pack::all(row.m);
+    outputs before(f, row.before);
+    maximum next;
+    const X *const x = row.x, *const next_x = row.next;
+    Real* const weights = row.weights;
+    const auto step = [&]<bool Whole>(std::bool_constant<Whole>, index i, index count, const auto& to) {
+      const auto* const later = reinterpret_cast<const char*>(next_x + i) + bytes_ahead;
+      for (index b = 0; b < pair * index{sizeof(X)}; b += index{cache_line}) __builtin_prefetch(later + b, 0, 2);
+      two v, ahead;
+      load<Whole>(v, x + i, scale, count, m);
+      load<Whole>(ahead, next_x + i, scale, count, maximum::least());
+      next.add(ahead);
+      unrolled<2>([&](int k) { v[k].x = v[k].x - m.x; });
+      tiles::decay<Pack, 2>(v);
+      if (OfWeights && weights != nullptr) store<Whole>(v, weights + i, count);
+      if constexpr (!Whole) {
+        unrolled<2>([&](int k) {
+          v[k] = Pack::first(std::clamp<index>(count - k * width, 0, width), v[k], Pack::all(plus_identity));
+        });
+      }
+      to(v);
+    };
+    for (index i = 0; i < f.length;) {
+      const index end = std::min(i + tile_elements, f.length);
+      sums lane;
+      const auto block = [&](const auto& add_to) {
+        const bool writes = before.has(lanes);
+        add_to([&](auto j, auto&& to) {
+          step(std::true_type{}, i + j, pair, to);
+          if (writes) before.step(j);
+        });
+        if (writes) before.advance(lanes);
+      };
+      if constexpr (lanes / width <= 8) {  // registers hold them
+        packs<Pack, lanes / width> in;
+        unrolled<lanes / width>([&](int k) { in[k] = Pack::load(lane.lane + k * width); });
+        for (; i + lanes <= end; i += lanes) {
+          block([&](const auto& each) {
+            unrolled<lanes / pair>([&](auto g) {
+              each(index{g * pair}, [&](const two& w) { unrolled<2>([&](int k) { in[2 * g + k].x += w[k].x; }); });
+            });
+          });
+        }
+        unrolled<lanes / width>([&](int k) { in[k].store(lane.lane + k * width); });
+      } else {
+        for (; i + lanes <= end; i += lanes) {
+          block([&](const auto& each) {
+            for (index j = 0; j < lanes; j += pair) each(j, [&](const two& w) { lane.add(j, w); });
+          });
+        }
+      }
+      for (; i + pair <= end; i += pair) {
+        step(std::true_type{}, i, pair, [&](const two& w) { lane.add(i % lanes, w); });
+        if (!before.has(pair)) continue;
+        before.step(0);
+        before.advance(pair);
+      }
+      if (i < end) {
+        step(std::false_type{}, i, end - i, [&](const two& w) { lane.add(i % lanes, w); });
+      }
+      i = end;
+      *leaves++ = lane.halved();
+    }
+    before.finish();
+    return next.value();
+  }
+
+  [[gnu::flatten]] static void write(const form& f, const row_outputs<X, Y>& row) { outputs(f, row).finish(); }
+};
+
+/// The loops for what a call asks.
+template <class X, class Y, class Pack>
+struct any_row_loops {
+  using Real = widened<X>;
+  using form = row_form<Real>;
+  template <class Body>
+  static auto with(const form& f, row_map_kind kind, const Body& body) {
+    const bool of_weights = kind != row_map_kind::differences;
+    if (f.scale == 1) {
+      return of_weights ? body(row_loops<X, Y, Pack, true, false>{}) : body(row_loops<X, Y, Pack, false, false>{});
+    }
+    return of_weights ? body(row_loops<X, Y, Pack, true, true>{}) : body(row_loops<X, Y, Pack, false, true>{});
+  }
+  static Real largest(const form& f, const X* x) {
+    return with(f, row_map_kind::weights, [&](auto loops) { return loops.largest(f, x); });
+  }
+  static Real sweep(const form& f, const row_sweep<X, Y>& row, Real* leaves) {
+    return with(f, row.before.map.kind, [&](auto loops) { return loops.sweep(f, row, leaves); });
+  }
+  static void write(const form& f, const row_outputs<X, Y>& row) {
+    with(f, row.map.kind, [&](auto loops) { loops.write(f, row); });
+  }
+};
+
+template <class X, class Y, class Pack>
+constexpr row_kernels<X, Y> kernels_of() {
+  using loops = any_row_loops<X, Y, Pack>;
+  return {loops::largest, loops::sweep, loops::write};
+}
+
+}  // namespace
+}  // namespace regroup::softmax_parts
