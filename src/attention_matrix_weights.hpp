@@ -8,18 +8,12 @@
 namespace regroup::tiles {
 namespace {
 
-/// Whether x scale is exact, but for what is beyond a float.
-inline bool is_exact(float scale) {
-  std::uint32_t bits;
-  std::memcpy(&bits, &scale, sizeof bits);
-  return (bits & 0x7fffff) == 0;
-}
+constexpr float log2_e = 0x1.715476p+0f;
 
-/// 2^-8 more than exp(x), x <= 4, where it has its first bit: cut off to bfloat16 that is rounded. Wrong by 2^-13.7.
+/// 2^-8 more than 2^x, x <= 6, where it has its first bit: cut off to bfloat16 that is rounded. Wrong by 2^-13.7.
 template <int N>
-[[gnu::always_inline]] inline void exp_to_cut(packs<Pack, N>& x) {
+[[gnu::always_inline]] inline void exp2_to_cut(packs<Pack, N>& x) {
   packs<Pack, N> r, p;
-  unrolled<N>([&](int i) { x[i] = Pack::product(x[i], Pack::all(0x1.715476p+0f)); });
   unrolled<N>([&](int i) { r[i].x = Pack::vector(_mm512_maskz_reduce_ps(0xffff, __m512(x[i].x), 0x09)); });
   unrolled<N>([&](int i) { p[i] = Pack::fma(r[i], Pack::all(0x1.3f96a4p-4f), Pack::all(0x1.cefc4cp-3f)); });
   unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(0x1.64444cp-1f)); });
@@ -34,14 +28,19 @@ inline Pack cut(const Pack& even, const Pack& odd) {
       _mm512_ternarylogic_epi32(__m512i(low), __m512i(high), __m512i(0xffff0000u - Pack::bits{}), 0xf8))};
 }
 
-/// Scores may be as they came, to be scaled: with a rounding of its own, which an exact scale does without.
-enum class score { scaled, plain, plain_of_exact_scale, scaled_of_infinite_frame };
+/// Scores may be as they came, to be scaled by one fma: the rounding of frame log2 e is then below 2^-12, in frames of up to
+/// `most_of_plain_frame`. In others the difference is taken first.
+enum class score { plain, scaled, scaled_of_infinite_frame };
+constexpr float most_of_plain_frame = 2048;
+/// Whether scale log2 e is a normal number, with room for what it multiplies.
+inline bool is_plain(float scale) { return scale > 0x1p-100f && scale < 0x1p+100f; }
 
 /// Weights of 16 queries, in pairs of keys, and their sum.
 template <score Score>
 [[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame,
                                          Pack l) {
-  const Pack minus = {-frame.x}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
+  const Pack scale = Pack::all(t.scale * log2_e), minus = {frame.x * -log2_e};
+  const Pack infinity = Pack::all(math::detail::infinity<float>);
   const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
   for (index j = 0; j < keys; j += 4) {
     if (t.by_rows) fetch(t, 32 + j / 2), fetch(t, 33 + j / 2);
@@ -49,14 +48,13 @@ template <score Score>
     packs<Pack, 4> w;
     unrolled<4>([&](int i) {
       w[i] = Pack::load(row + i * t.queries);
-      if constexpr (Score == score::plain) w[i] = Pack::product(w[i], scale);
-      if constexpr (Score == score::plain_of_exact_scale) {
+      if constexpr (Score == score::plain) {
         w[i] = Pack::fma(w[i], scale, minus);
       } else {
-        w[i].x = w[i].x - frame.x;
+        w[i].x = (w[i].x - frame.x) * log2_e;
       }
     });
-    exp_to_cut<4>(w);
+    exp2_to_cut<4>(w);
     if constexpr (Score == score::scaled_of_infinite_frame) {
       unrolled<4>([&](int i) {
         const Pack x = Pack::load(row + i * t.queries);

@@ -298,11 +298,10 @@ void weights(const tile<T>& t) {
     if (Pack::any(frame.x == -hidden.x)) {
       if (plain) scale_all();
       l = weigh<score::scaled_of_infinite_frame>(t, s, pairs, keys.last - keys.first, seen, l);
-    } else if (plain && is_exact(t.scale)) {
-      l = weigh<score::plain_of_exact_scale>(t, s, pairs, keys.last - keys.first, seen, l);
-    } else if (plain) {
+    } else if (plain && is_plain(t.scale) && !Pack::any(seen.x < -most_of_plain_frame || seen.x > most_of_plain_frame)) {
       l = weigh<score::plain>(t, s, pairs, keys.last - keys.first, seen, l);
     } else {
+      if (plain) scale_all();
       l = weigh<score::scaled>(t, s, pairs, keys.last - keys.first, seen, l);
     }
     l.store(t.l + lane);

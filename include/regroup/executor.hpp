@@ -141,4 +141,14 @@ decltype(auto) worker_of(const E& ex) {
   }
 }
 
+/// The threads an executor says it has; one that says nothing has more than one.
+template <class Executor>
+int concurrency_of(const Executor& ex) {
+  if constexpr (requires { ex.concurrency(); }) {
+    return ex.concurrency();
+  } else {
+    return 2;
+  }
+}
+
 }  // namespace regroup

@@ -24,6 +24,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -134,9 +135,10 @@ struct problem {
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
   /// Blocks of one head that are folded together, so that K and V are packed once for all of them: as many as leave enough
-  /// to share out.
-  [[nodiscard]] index blocks_together() const noexcept {
-    return packs() ? std::clamp<index>(blocks() / 32, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
+  /// to share out to `threads`.
+  [[nodiscard]] index blocks_together(index threads) const noexcept {
+    const index enough = threads > 1 ? 8 * threads : 1;
+    return packs() ? std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
 };
@@ -148,15 +150,43 @@ struct workspace {
   using Real = attention_real<T>;
   static constexpr index most_tiles = attention_leaf_keys / attention_tile_keys;
 
-  explicit workspace(index tiles_kept = 2) : tiles(tiles_kept) { std::fill(first, first + most_tiles, -1); }
+  explicit workspace(index tiles_kept = 2) { keep(tiles_kept); }
+  /// Begins another head, with memory for so many tiles.
+  void keep(index tiles_kept) {
+    tiles = tiles_kept;
+    std::fill(first, first + most_tiles, -1);
+  }
 
-  index tiles;                                        // that are kept
+  index tiles = 0;                                    // that are kept
   index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
   buffer<Real> s, o;
   buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two
   buffer<float> k_scales, v_scales;  // of integers
   std::uint64_t keys_without_scale[static_cast<std::size_t>(most_tiles)];
   std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];
+};
+
+/// Workspaces that wait for their next use: fresh memory is dear.
+template <class T>
+class workspaces {
+ public:
+  using pointer = std::unique_ptr<workspace<T>>;
+  pointer take(index tiles_kept) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return std::make_unique<workspace<T>>(tiles_kept);
+    pointer w = std::move(waiting_.back());
+    waiting_.pop_back();
+    w->keep(tiles_kept);
+    return w;
+  }
+  void give_back(pointer w) {
+    const std::lock_guard lock(mutex_);
+    waiting_.push_back(std::move(w));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<pointer> waiting_;
 };
 
 /// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
@@ -241,7 +271,7 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   using Real = attention_real<T>;
   using states = forest<fragment<Real>>;
   range.last = std::min(range.last, p.extents.keys);
-  const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together();
+  const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together(concurrency_of(ex));
   const index groups_of_head = together == 0 ? 0 : (of_head + together - 1) / together;
   const index groups = p.heads() * groups_of_head;
   const index leaves = (std::max<index>(range.last, 0) + attention_leaf_keys - 1) / attention_leaf_keys;
@@ -250,11 +280,12 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   const index run_leaves = index{1} << level;
   const index runs = std::max<index>((leaves + run_leaves - 1) / run_leaves, 1);
 
-  // put(number of a block, its states) for all blocks of a group, which go through the leaves together.
+  workspaces<T> memory;
+  // put(a block, its number, its states) for all blocks of a group, which go through the leaves together.
   const auto fold_run = [&](index g, index r, const auto& put) {
     const index first_block = g / groups_of_head * of_head + g % groups_of_head * together;
     const index last_block = std::min(first_block + together, (g / groups_of_head + 1) * of_head);
-    workspace<T> w(last_block - first_block > 1 ? workspace<T>::most_tiles : 2);
+    auto w = memory.take(last_block - first_block > 1 ? workspace<T>::most_tiles : 2);
     std::vector<block<T>> members;
     members.reserve(static_cast<std::size_t>(last_block - first_block));
     for (index number = first_block; number < last_block; ++number) members.emplace_back(p, number, range);
@@ -263,13 +294,15 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
       for (std::size_t i = 0; i < members.size(); ++i) {
         const auto [first, last] = members[i].leaves();
         if (t < first || t >= last) continue;
-        results[i].push(fragments<Real>{members[i].queries(), p.dv}, {0, t, members[i].leaf(t, w)});
+        results[i].push(fragments<Real>{members[i].queries(), p.dv}, {0, t, members[i].leaf(t, *w)});
       }
     }
-    for (std::size_t i = 0; i < members.size(); ++i) put(first_block + static_cast<index>(i), std::move(results[i]));
+    memory.give_back(std::move(w));
+    for (std::size_t i = 0; i < members.size(); ++i) {
+      put(members[i], first_block + static_cast<index>(i), std::move(results[i]));
+    }
   };
-  const auto put = [&](index number, const states& all) {  // the sink's
-    const block<T> b(p, number, {0, 0});
+  const auto put = [&](const block<T>& b, index, const states& all) {  // the sink's
     const fragments<Real> m{b.queries(), p.dv};
     const std::optional<fragment<Real>> value = all.value(m);
     const fragment<Real>& state = value ? *value : m.identity();
@@ -284,7 +317,7 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   if (runs == 1) return ex.for_each(groups, cost, [&](index g) { fold_run(g, 0, put); });
   std::vector<states> parts(static_cast<std::size_t>(blocks * runs));
   ex.for_each(groups * runs, cost, [&](index i) {
-    fold_run(i / runs, i % runs, [&, r = i % runs](index number, states&& all) {
+    fold_run(i / runs, i % runs, [&, r = i % runs](const block<T>&, index number, states&& all) {
       parts[static_cast<std::size_t>(number * runs + r)] = std::move(all);
     });
   });
@@ -292,7 +325,7 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
     const fragments<Real> m{0, p.dv};
     states all;
     for (index r = 0; r < runs; ++r) all.append(m, std::move(parts[static_cast<std::size_t>(number * runs + r)]));
-    put(number, all);
+    put(block<T>(p, number, {0, 0}), number, all);
   });
 }
 

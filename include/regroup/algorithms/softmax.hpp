@@ -76,7 +76,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
                 [&](index g) { sweep_rows(g * group, std::min((g + 1) * group, count)); });
   };
   const bool is_near = length <= longest_two_sweep_row;
-  const bool are_few = count < 64 && length >= 8 * tile_elements && !(is_near && host::threads_of(ex) <= 1);
+  const bool are_few = count < 64 && length >= 8 * tile_elements && !(is_near && concurrency_of(ex) <= 1);
   if (group > 1 && is_near && host::are_enough(ex, count, length)) {
     in_groups((some + group - 1) / group * group, [&](index first, index last) {
       abreast_sweep<x, y, Real> sweep(length, seen);
@@ -94,7 +94,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   if constexpr (has_row_kernels<x, y>) {
     if (is_contiguous && is_near && !are_few) {
       // The ends of a group overlap with nothing: an eighth of a thread's share.
-      in_groups(std::max(some, count / (8 * host::threads_of(ex))), [&](index first, index last) {
+      in_groups(std::max(some, count / (8 * concurrency_of(ex))), [&](index first, index last) {
         near_sweep<x, y> sweep(length, seen, past_caches);
         host::dispatch([&] { sweep.rows(in, out, first, last, look); });
       });

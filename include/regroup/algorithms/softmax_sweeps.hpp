@@ -119,7 +119,7 @@ class tile_sweep {
  public:
   tile_sweep(const Executor& ex, index length, scaled<Real> seen, bool past_caches)
       : ex_(ex), seen_(seen), length_(length), whole_{tile_elements, seen.scale, past_caches} {
-    const index of_thread = tiles_of(length) / (4 * host::threads_of(ex));
+    const index of_thread = tiles_of(length) / (4 * concurrency_of(ex));
     chunk_tiles_ =
         static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(std::clamp<index>(of_thread, 4, most_tiles))));
   }

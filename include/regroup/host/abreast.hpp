@@ -59,20 +59,11 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
-/// The threads an executor says it has; one that says nothing has more than one.
-template <class Executor>
-int threads_of(const Executor& ex) {
-  if constexpr (requires { ex.concurrency(); }) {
-    return ex.concurrency();
-  } else {
-    return 2;
-  }
-}
 /// Whether rows of `length` elements are enough for an executor's threads when they go in groups, which are several times
 /// quicker; short ones always are.
 template <class Executor>
 bool are_enough(const Executor& ex, index rows, index length) {
-  return length <= lanes || 4 * rows >= abreast * threads_of(ex);
+  return length <= lanes || 4 * rows >= abreast * concurrency_of(ex);
 }
 
 /// Whether a monoid folds element by element, each member of it too; a `lift_tile` wants the elements of one row.

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's loops over rows side by side in memory (src/softmax_rows.hpp) beside the folds that serve elements lying
+// apart: the same bits for every verb, type, length, scale, place in a cache line and kind of row, with any threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "order/cases.hpp"
+#include "regroup/algorithms/cross_entropy.hpp"
+#include "regroup/algorithms/softmax.hpp"
+
+namespace {
+
+using regroup::index;
+using regroup::view;
+
+constexpr index rows = 6;
+constexpr index ignored = -100;
+
+/// Rows of several magnitudes; one holds NaN, one +inf, one is all -inf, one has some -inf and one very small numbers.
+template <class X>
+std::vector<X> elements(index n) {
+  std::vector<X> xs(static_cast<std::size_t>(rows * n));
+  order::dice random(static_cast<std::uint64_t>(n));
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (index r = 0; r < rows; ++r) {
+    for (index i = 0; i < n; ++i) {
+      float x = static_cast<float>(random(-1000, 1000)) / 64;
+      if (r == 1 && i == n / 3) x = std::nanf("");
+      if (r == 2 && i == n - 1) x = infinity;
+      if (r == 3) x = -infinity;
+      if (r == 4 && i % 3 == 0) x = i % 2 == 0 ? -infinity : -90.0f;
+      xs[static_cast<std::size_t>(r * n + i)] = X(x);
+    }
+  }
+  return xs;
+}
+
+/// Every element of both, or NaN in both; how many differ.
+template <class Y>
+index differing(const view<const Y>& a, const view<const Y>& b) {
+  index count = 0;
+  for (index r = 0; r < rows; ++r) {
+    for (index i = 0; i < a.extent(1); ++i) {
+      const double x = static_cast<double>(regroup::widen(a(r, i))), y = static_cast<double>(regroup::widen(b(r, i)));
+      count += (x == y && std::signbit(x) == std::signbit(y)) || (x != x && y != y) ? 0 : 1;
+    }
+  }
+  return count;
+}
+
+/// What `verb` writes side by side, beginning `shift` elements behind a line, and what it writes apart.
+template <class X, class Y, class Verb>
+void expect_same(index n, const Verb& verb, const std::string& what) {
+  const std::vector<X> xs = elements<X>(n);
+  const view<const X> x(xs.data(), {rows, n});
+  std::vector<Y> apart(static_cast<std::size_t>(2 * rows * n));
+  const view<Y> spread(apart.data(), {rows, n}, {2 * n, 2});
+  verb(worker_of(regroup::seq), x, spread);
+  for (const int threads : {1, 3}) {
+    for (const index shift : {0, 3}) {
+      std::vector<Y> beside(static_cast<std::size_t>(rows * n + shift));
+      const view<Y> y(beside.data() + shift, {rows, n});
+      verb(threads == 1 ? worker_of(regroup::seq) : worker_of(regroup::par.with_threads(threads)), x, y);
+      EXPECT_EQ(differing<Y>(y, spread), 0) << what << ", rows of " << n << ", " << threads << " threads, from " << shift;
+    }
+  }
+}
+
+template <class X, class Y>
+void all_verbs() {
+  using real = regroup::widened<X>;
+  for (const index n : {1, 16, 37, 127, 128, 129, 500, 1000, 4095, 4097, 33'000, 65'536, 65'537, 400'001}) {
+    for (const double scale : {1.0, -0.7}) {
+      expect_same<X, Y>(n, [&](const auto& ex, const auto& x, const auto& y) { softmax(ex, x, y, {.scale = scale}); },
+                        "softmax");
+      expect_same<X, Y>(
+          n, [&](const auto& ex, const auto& x, const auto& y) { log_softmax(ex, x, y, {.scale = scale}); },
+          "log_softmax");
+    }
+    if constexpr (std::same_as<X, Y>) {  // a gradient is of its logits' type
+      for (const index target : {index{0}, n / 2, n - 1}) {
+        const std::vector<index> targets = {target, target, target, target, n - 1 - target, ignored};
+        expect_same<X, Y>(
+            n,
+            [&](const auto& ex, const auto& x, const auto& y) {
+              const real loss = cross_entropy(ex, x, view<const index>(targets.data(), {rows}), {.gradient = y});
+              EXPECT_TRUE(std::isnan(loss));  // of the row that holds NaN
+            },
+            "cross_entropy, target " + std::to_string(target));
+      }
+    }
+  }
+}
+
+TEST(softmax_loops, floats) { all_verbs<float, float>(); }
+TEST(softmax_loops, doubles) { all_verbs<double, double>(); }
+TEST(softmax_loops, halves) { all_verbs<regroup::float16, regroup::float16>(); }
+TEST(softmax_loops, halves_to_floats) { all_verbs<regroup::float16, float>(); }
+TEST(softmax_loops, bfloats) { all_verbs<regroup::bfloat16, regroup::bfloat16>(); }
+TEST(softmax_loops, bfloats_to_floats) { all_verbs<regroup::bfloat16, float>(); }
+
+/// A view's rows of 1,001 elements past the caches, with targets everywhere in a row and in a line.
+TEST(softmax_loops, gradients_past_the_caches) {
+  constexpr index count = 3000, n = 1001;
+  static_assert(count * n * sizeof(float) > regroup::cached_output_bytes);
+  std::vector<float> xs(count * n), ys(count * n), alone(n);
+  std::vector<index> targets(count);
+  for (index i = 0; i < count * n; ++i) xs[static_cast<std::size_t>(i)] = static_cast<float>(i * 7919 % 1013) / 32;
+  for (index r = 0; r < count; ++r) targets[static_cast<std::size_t>(r)] = r * 331 % n;
+  for (const int threads : {1, 2}) {
+    cross_entropy(regroup::par.with_threads(threads), view<const float>(xs.data(), {count, n}), targets,
+                  {.reduction = regroup::loss_reduction::sum, .gradient = view<float>(ys.data(), {count, n})});
+    for (index r = 0; r < count; r += 7) {
+      cross_entropy(regroup::seq, view<const float>(xs.data() + r * n, {1, n}),
+                    view<const index>(&targets[static_cast<std::size_t>(r)], {1}),
+                    {.reduction = regroup::loss_reduction::sum, .gradient = view<float>(alone.data(), {1, n})});
+      EXPECT_TRUE(std::equal(alone.begin(), alone.end(), ys.begin() + r * n)) << "row " << r;
+    }
+  }
+}
+
+}  // namespace
