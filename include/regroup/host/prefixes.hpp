@@ -73,6 +73,14 @@ constexpr columns<state_of<M>> before_pieces(const M& m, const std::optional<sta
 #pragma clang attribute pop
 #endif
 
+/// States of the lanes side by side in memory, which it does not own.
+template <class State>
+struct lanes_of {
+  State* first;
+  [[nodiscard]] State get(index j) const noexcept { return first[j]; }
+  void set(index j, State s) const noexcept { first[j] = s; }
+};
+
 /// Scans tiles of sources one at a time, in two steps between which the carry arrives: `fold`, then `put`. All of a tile's
 /// elements are read before any of its answers is put, so the answers may go over the source. Answers that go past the
 /// caches are written while the next tile is computed, and are all there after `finish`.
@@ -115,7 +123,7 @@ class tile_scanner {
         summary.emplace(prefix_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, total_,
                                       [&](index i, index present, const columns<state>& lane) {
                                         if constexpr (keeps) {
-                                          auto& kept = b.kept[static_cast<std::size_t>(i)];
+                                          auto&& kept = kept_at(i);
                                           for (index j = 0; j < present; ++j) kept.set(j, lane.get(j));
                                         }
                                         step(1);
@@ -157,15 +165,34 @@ class tile_scanner {
   }
 
  private:
+  /// Whether answers, lane by lane, and prefixes take the place of elements that nobody needs any more: a first cache is
+  /// small.
+  static constexpr bool shares = keeps && std::is_same_v<X, Place>;
+  static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
     alignas(64) std::array<X, tile_elements> elements;                     // turned
-    std::array<columns<state>, keeps ? piece_elements : 0> kept;           // the prefixes within pieces
-    alignas(64) std::array<Place, tile_elements> turned;                   // the answers, lane by lane
+    std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
+    alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;      // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
   };
   static constexpr std::size_t bytes_a_step =
       (piece_elements * sizeof(Place) + cache_line - 1) / cache_line * cache_line;
 
+  /// The prefixes that end with element i of the pieces, which may stand where that element did.
+  [[nodiscard]] decltype(auto) kept_at(index i) {
+    if constexpr (keeps_in_place) {
+      return lanes_of<state>{buffers_->elements.data() + i * lanes};
+    } else {
+      return (buffers_->kept[static_cast<std::size_t>(i)]);
+    }
+  }
+  [[nodiscard]] Place* answers_by_lanes() {
+    if constexpr (shares) {
+      return buffers_->elements.data();
+    } else {
+      return buffers_->turned.data();
+    }
+  }
   [[nodiscard]] Place preceding(const tile_carry<state>& in) const {
     return answer_(in.preceding ? *in.preceding : m_.identity());
   }
@@ -211,22 +238,23 @@ class tile_scanner {
     if (shift_ == 1) answers[-1] = preceding(in);
     dispatch([&] {
       const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
-      const auto answer_lanes = [&](index i, index present, const columns<state>& lane) {
-        Place* const row = b.turned.data() + i * lanes;
+      Place* const turned = answers_by_lanes();
+      const auto answer_lanes = [&](index i, index present, const auto& lane) {
+        Place* const row = turned + i * lanes;
         for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
         step(1);
       };
       if constexpr (keeps) {
         with_pieces(count_, [&](const auto count, const auto rest) {
           for_steps(0, count, rest, [&](index i, const auto present) {
-            answer_lanes(i, present, b.kept[static_cast<std::size_t>(i)]);
+            answer_lanes(i, present, kept_at(i));
           });
         });
       } else {
         columns<state> within;
         fold_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, within, answer_lanes);
       }
-      turn_by_quarters(b.turned.data(), to, turning_to::pieces);
+      turn_by_quarters(turned, to, turning_to::pieces);
     });
     const Place* const from = answers - shift_;
     const auto bytes = static_cast<std::size_t>(count_) * sizeof(Place);
