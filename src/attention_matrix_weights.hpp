@@ -28,19 +28,29 @@ inline Pack cut(const Pack& even, const Pack& odd) {
       _mm512_ternarylogic_epi32(__m512i(low), __m512i(high), __m512i(0xffff0000u - Pack::bits{}), 0xf8))};
 }
 
-/// Scores may be as they came, to be scaled by one fma: the rounding of frame log2 e is then below 2^-12, in frames of up to
-/// `most_of_plain_frame`. In others the difference is taken first.
-enum class score { plain, scaled, scaled_of_infinite_frame };
-constexpr float most_of_plain_frame = 2048;
-/// Whether scale log2 e is a normal number, with room for what it multiplies.
-inline bool is_plain(float scale) { return scale > 0x1p-100f && scale < 0x1p+100f; }
+/// Whether s scale is exact, so that an fma has its bits, whatever else is multiplied in.
+inline bool is_exact(float scale) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &scale, sizeof bits);
+  return (bits & 0x7fffff) == 0 && scale > 0x1p-60f && scale < 0x1p+60f;
+}
+
+/// Scores are scaled already, or as they came, to be scaled, with a rounding or exactly. A weight is 2^x for
+/// x = fma(s scale, log2 e, -frame log2 e), in every case the same. Frames past `most_of_near_frame`, where rounding that
+/// product would show, and infinite ones take (s scale - frame) log2 e: query by query, since others must not be told.
+enum class score { scaled, plain, plain_of_exact_scale, scaled_of_any_frame };
+constexpr float most_of_near_frame = 512;
+inline bool any_is_far(const Pack& frame) {
+  return Pack::any(!((frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame)));
+}
 
 /// Weights of 16 queries, in pairs of keys, and their sum.
 template <score Score>
 [[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame,
                                          Pack l) {
-  const Pack scale = Pack::all(t.scale * log2_e), minus = {frame.x * -log2_e};
-  const Pack infinity = Pack::all(math::detail::infinity<float>);
+  const Pack minus = {frame.x * -log2_e}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
+  const Pack factor = Pack::all(Score == score::plain_of_exact_scale ? t.scale * log2_e : log2_e);
+  const auto is_near = (frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame);
   const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
   for (index j = 0; j < keys; j += 4) {
     if (t.by_rows) fetch(t, 32 + j / 2), fetch(t, 33 + j / 2);
@@ -48,14 +58,13 @@ template <score Score>
     packs<Pack, 4> w;
     unrolled<4>([&](int i) {
       w[i] = Pack::load(row + i * t.queries);
-      if constexpr (Score == score::plain) {
-        w[i] = Pack::fma(w[i], scale, minus);
-      } else {
-        w[i].x = (w[i].x - frame.x) * log2_e;
-      }
+      if constexpr (Score == score::plain) w[i] = Pack::product(w[i], scale);
+      const Pack far = {(w[i].x - frame.x) * log2_e};
+      w[i] = Pack::fma(w[i], factor, minus);
+      if constexpr (Score == score::scaled_of_any_frame) w[i].x = is_near ? w[i].x : far.x;
     });
     exp2_to_cut<4>(w);
-    if constexpr (Score == score::scaled_of_infinite_frame) {
+    if constexpr (Score == score::scaled_of_any_frame) {
       unrolled<4>([&](int i) {
         const Pack x = Pack::load(row + i * t.queries);
         w[i].x = ((x.x == infinity.x) & (frame.x == infinity.x)) ? Pack::all(1).x : w[i].x;

@@ -295,14 +295,16 @@ void weights(const tile<T>& t) {
     }
     float* const pairs = t.pairs + keys.first / 2 * t.queries + lane;
     const Pack seen = {frame.x == hidden.x ? Pack::vector{} : frame.x};
-    if (Pack::any(frame.x == -hidden.x)) {
+    const index n = keys.last - keys.first;
+    if (any_is_far(seen)) {
       if (plain) scale_all();
-      l = weigh<score::scaled_of_infinite_frame>(t, s, pairs, keys.last - keys.first, seen, l);
-    } else if (plain && is_plain(t.scale) && !Pack::any(seen.x < -most_of_plain_frame || seen.x > most_of_plain_frame)) {
-      l = weigh<score::plain>(t, s, pairs, keys.last - keys.first, seen, l);
+      l = weigh<score::scaled_of_any_frame>(t, s, pairs, n, seen, l);
+    } else if (plain && is_exact(t.scale)) {
+      l = weigh<score::plain_of_exact_scale>(t, s, pairs, n, seen, l);
+    } else if (plain) {
+      l = weigh<score::plain>(t, s, pairs, n, seen, l);
     } else {
-      if (plain) scale_all();
-      l = weigh<score::scaled>(t, s, pairs, keys.last - keys.first, seen, l);
+      l = weigh<score::scaled>(t, s, pairs, n, seen, l);
     }
     l.store(t.l + lane);
   }

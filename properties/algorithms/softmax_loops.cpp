@@ -19,10 +19,10 @@ namespace {
 using regroup::index;
 using regroup::view;
 
-constexpr index rows = 6;
+constexpr index rows = 7;
 constexpr index ignored = -100;
 
-/// Rows of several magnitudes; one holds NaN, one +inf, one is all -inf, one has some -inf and one very small numbers.
+/// Rows of numbers; one holds NaN, one +inf, one both, one is all -inf, one has some -inf and very small weights.
 template <class X>
 std::vector<X> elements(index n) {
   std::vector<X> xs(static_cast<std::size_t>(rows * n));
@@ -34,6 +34,8 @@ std::vector<X> elements(index n) {
       if (r == 1 && i == n / 3) x = std::nanf("");
       if (r == 2 && i == n - 1) x = infinity;
       if (r == 3) x = -infinity;
+      if (r == 6 && i == 0) x = std::nanf("");
+      if (r == 6 && i == n / 2) x = infinity;
       if (r == 4 && i % 3 == 0) x = i % 2 == 0 ? -infinity : -90.0f;
       xs[static_cast<std::size_t>(r * n + i)] = X(x);
     }
@@ -85,7 +87,7 @@ void all_verbs() {
     }
     if constexpr (std::same_as<X, Y>) {  // a gradient is of its logits' type
       for (const index target : {index{0}, n / 2, n - 1}) {
-        const std::vector<index> targets = {target, target, target, target, n - 1 - target, ignored};
+        const std::vector<index> targets = {target, target, target, target, n - 1 - target, ignored, target};
         expect_same<X, Y>(
             n,
             [&](const auto& ex, const auto& x, const auto& y) {
@@ -122,6 +124,40 @@ TEST(softmax_loops, gradients_past_the_caches) {
                     {.reduction = regroup::loss_reduction::sum, .gradient = view<float>(alone.data(), {1, n})});
       EXPECT_TRUE(std::equal(alone.begin(), alone.end(), ys.begin() + r * n)) << "row " << r;
     }
+  }
+}
+
+struct without_threads : regroup::host::threads<without_threads> {
+  int concurrency() const { return 0; }
+  void bulk(index n, const auto& f) const {
+    for (index i = 0; i < n; ++i) f(i);
+  }
+};
+TEST(softmax_loops, an_executor_that_has_no_threads) {
+  for (const index columns : {1000, 40'000, 100'000}) {
+    std::vector<float> xs(static_cast<std::size_t>(64 * columns)), ys(xs.size()), expected(xs.size());
+    for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<float>(i * 7919 % 1013) / 32;
+    const view<const float> x(xs.data(), {64, columns});
+    softmax(without_threads{}, x, view<float>(ys.data(), {64, columns}));
+    softmax(regroup::seq, x, view<float>(expected.data(), {64, columns}));
+    EXPECT_TRUE(ys == expected) << columns;
+  }
+}
+
+/// Types without loops: long double, which the standard library computes, and doubles of floats.
+TEST(softmax_loops, types_without_loops) {
+  std::vector<long double> xs(5000), ys(5000);
+  std::vector<float> narrow(5000);
+  std::vector<double> wide(5000);
+  for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = narrow[i] = static_cast<float>(i * 7919 % 1013) / 256;
+  softmax(regroup::seq, xs, ys);
+  softmax(regroup::seq, narrow, wide);
+  long double sum = 0;
+  for (const long double x : xs) sum += std::exp(x - 1012.0L / 256);
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const long double p = std::exp(xs[i] - 1012.0L / 256) / sum;
+    EXPECT_NEAR(static_cast<double>(ys[i] / p), 1, 1e-15);
+    EXPECT_NEAR(wide[i] / static_cast<double>(p), 1, 1e-6);
   }
 }
 

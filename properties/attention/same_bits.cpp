@@ -2,7 +2,9 @@
 // One query has the same bits alone, in a batch, in prefill, chunked prefill and decode, with any threads, strides, pages
 // and grouped or repeated heads.
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "cases.hpp"
 
@@ -222,6 +224,34 @@ TEST(attention_same_bits, one_long_decode_shared_out_by_leaves) {
   const auto more = cases::normal<float>({1, 40, 16}, 1);  // its first query is q
   const auto many = attend<float>(par, more.view(), dense(k.view(), v.view()));
   EXPECT_TRUE(same_bits<float>(slice(many.out.view(), 1, 0, 1), once.out.view()));
+}
+
+/// Scores so large that rounding shows, infinite ones and NaN are a query's own, also where a pack holds its neighbours.
+template <class T>
+void alone_whatever_the_neighbours() {
+  for (const index d : {64, 80}) {
+    auto q = cases::normal<T>({1, 32, d}, 5);
+    auto k = cases::normal<T>({1, 1100, d}, 6);
+    const auto v = cases::normal<T>({1, 1100, 40}, 7);
+    for (index j = 0; j < 1100; ++j) k.values[static_cast<std::size_t>(j * d)] = T(8.0f);
+    for (index i = 0; i < 32; ++i) q.values[static_cast<std::size_t>(i * d)] = T(i % 2 == 0 ? 1.0f : 200.0f);
+    const auto before = cases::attend<T>(par, q.view(), dense(k.view(), v.view()));
+    for (const float neighbour : {3000.0f, -3000.0f, INFINITY, NAN}) {
+      auto changed = q;
+      changed.values[static_cast<std::size_t>(d)] = T(neighbour);
+      const auto after = cases::attend<T>(par, changed.view(), dense(k.view(), v.view()));
+      for (const auto& [first, last] : {std::pair<index, index>{0, 1}, {2, 32}}) {
+        EXPECT_TRUE(cases::same_bits<T>(cases::slice(before.out.view(), 1, first, last),
+                                        cases::slice(after.out.view(), 1, first, last)))
+            << "d " << d << ", beside " << neighbour;
+      }
+    }
+  }
+}
+TEST(attention_same_bits, alone_whatever_the_neighbours) {
+  alone_whatever_the_neighbours<float>();
+  alone_whatever_the_neighbours<regroup::bfloat16>();
+  alone_whatever_the_neighbours<regroup::float16>();
 }
 
 }  // namespace

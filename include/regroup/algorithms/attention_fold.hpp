@@ -202,7 +202,7 @@ class block {
   [[nodiscard]] index query(index lane) const noexcept { return queries_[static_cast<std::size_t>(lane)]; }
   /// The leaves that hold a key which some query may see.
   [[nodiscard]] key_range leaves() const noexcept;
-  /// The states of leaf `t`. The workspace has served no other key head.
+  /// The states of leaf `t`. The workspace keeps tiles of no other key head.
   [[nodiscard]] fragment<Real> leaf(index t, workspace<T>& w);
 
  private:

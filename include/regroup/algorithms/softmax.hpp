@@ -75,8 +75,9 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     ex.for_each((count + group - 1) / group, cost * static_cast<double>(group),
                 [&](index g) { sweep_rows(g * group, std::min((g + 1) * group, count)); });
   };
+  const index threads = std::max(concurrency_of(ex), 1);
   const bool is_near = length <= longest_two_sweep_row;
-  const bool are_few = count < 64 && length >= 8 * tile_elements && !(is_near && concurrency_of(ex) <= 1);
+  const bool are_few = length >= 8 * tile_elements && count < (is_near ? std::min<index>(threads, 64) : 64);
   if (group > 1 && is_near && host::are_enough(ex, count, length)) {
     in_groups((some + group - 1) / group * group, [&](index first, index last) {
       abreast_sweep<x, y, Real> sweep(length, seen);
@@ -94,7 +95,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   if constexpr (has_row_kernels<x, y>) {
     if (is_contiguous && is_near && !are_few) {
       // The ends of a group overlap with nothing: an eighth of a thread's share.
-      in_groups(std::max(some, count / (8 * concurrency_of(ex))), [&](index first, index last) {
+      in_groups(std::max(some, count / (8 * threads)), [&](index first, index last) {
         near_sweep<x, y> sweep(length, seen, past_caches);
         host::dispatch([&] { sweep.rows(in, out, first, last, look); });
       });
@@ -167,8 +168,9 @@ auto logarithms(const Put& put) {
 /// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep
 /// (r = 1 up to 65,536 elements).
 /// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
-/// where rows are short or their elements apart; one more read and one more exponential otherwise. Outputs over 8 MiB, of
-/// rows of 512 elements and more, pass the caches. Throws shape_error, overlap_error, and argument_error for a scale that
+/// where rows are short or their elements apart; one more read and one more exponential otherwise, or where rows are fewer
+/// than threads, or go from float or 16 bits to double. Outputs over 8 MiB of rows of 512 elements and more, side by side,
+/// pass the caches, but for those. Throws shape_error, overlap_error, and argument_error for a scale that
 /// is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,

@@ -80,12 +80,12 @@ constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> s
   return n > longest_two_sweep_row ? fold(over{log_sum_exp<Real>{}, seen}) : two_sweeps(seen, fold);
 }
 
-/// The largest element, NaN if there is one: where `peak` could not say. Rare, so not inlined.
+/// The largest element, NaN (none but the usual one) if there is one: where `peak` could not say. Rare, so not inlined.
 template <class Row, std::floating_point Real>
 [[gnu::noinline]] Real maximum_of(const Row& x, index n, scaled<Real> seen) {
   Real m = maximum<Real>{}.identity();
   for (index i = 0; i < n; ++i) m = math::max(m, seen(x[i]));
-  return m + Real{0};
+  return math::is_nan(m) ? std::numeric_limits<Real>::quiet_NaN() : m + Real{0};
 }
 
 /// A map may set single outputs when those around them are written: `y` begins with element `first` of a row and has n.

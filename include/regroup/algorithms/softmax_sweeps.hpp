@@ -60,12 +60,12 @@ class near_sweep {
       for (index row = first; row < last; ++row) look(row, state({in[row].first, nullptr, m, next(row), {}}, m));
     } else {
       using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
-      const auto scratch = std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(2 * pitch()));
+      const auto scratch = std::make_unique_for_overwrite<line[]>(static_cast<std::size_t>(2 * pitch()));
       row_outputs<X, Y> before{.x = nullptr, .weights = nullptr, .y = nullptr, .m = m, .map = {map::outputs, 1, 1}};
       for (index row = first; row < last; ++row) {
         const X* const x = in[row].first;
         Y* const y = out[row].first;
-        Real* const weights = scratch.get() + row % 2 * pitch();
+        Real* const weights = scratch[static_cast<std::size_t>(row % 2 * pitch())].values;
         const row_state now = state({x, weights, m, next(row), before}, m);
         before = {x, weights, y, now.m, look(row, now).of_row()};
         if (before.map.kind == row_map_kind::zeros) {
@@ -92,11 +92,15 @@ class near_sweep {
     const Real m = detail::peak<Real>{}.lower(found);
     return math::is_finite(m) ? m : maximum_of(x, form_.length, seen_);
   }
-  /// From the weights of a row to those of the next. None begin where others do in their page of 4 KiB: a load behind a
-  /// store to the same place of another page waits for it.
+  struct alignas(cache_line) line {
+    Real values[cache_line / sizeof(Real)];
+  };
+  /// Lines from the weights of a row to those of the next. None begin where others do in their page of 4 KiB: a load behind
+  /// a store to the same place of another page waits for it.
   [[nodiscard]] index pitch() const {
-    constexpr auto page = static_cast<index>(4096 / sizeof(Real));
-    return (form_.length + page - 1) / page * page + page / 3;
+    constexpr index page = 4096 / cache_line;
+    const index pages = (form_.length * index{sizeof(Real)} + 4095) / 4096;
+    return pages * page + page / 3;
   }
 
   scaled<Real> seen_;
@@ -119,7 +123,7 @@ class tile_sweep {
  public:
   tile_sweep(const Executor& ex, index length, scaled<Real> seen, bool past_caches)
       : ex_(ex), seen_(seen), length_(length), whole_{tile_elements, seen.scale, past_caches} {
-    const index of_thread = tiles_of(length) / (4 * concurrency_of(ex));
+    const index of_thread = tiles_of(length) / (4 * std::max<index>(concurrency_of(ex), 1));
     chunk_tiles_ =
         static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(std::clamp<index>(of_thread, 4, most_tiles))));
   }
@@ -214,11 +218,17 @@ class tile_sweep {
     each_chunk([&](index tile, index tiles, index) {
       const index first = tile * tile_elements, last = std::min((tile + tiles) * tile_elements, length_);
       if (map.kind == row_map_kind::zeros) return std::fill(y + first, y + last, static_cast<Y>(Real{0}));
+      row_form<Real> form = whole_;
+      if (map.kind == row_map_kind::differences) {  // which need no weights
+        form.length = last - first;
+        kernels_.write(form, {x + first, nullptr, y + first, m, map});
+        if (form.past_caches) finish_past_caches();
+        return;
+      }
       alignas(cache_line) std::array<Real, static_cast<std::size_t>(2 * most)> weights;
       std::array<Real, 1> unread;
       const row_outputs<X, Y> nothing{nullptr, nullptr, nullptr, m, {map.kind, 1, 1}};
       row_outputs<X, Y> before = nothing;
-      row_form<Real> form = whole_;
       form.length = most;
       for (index at = first; at < last; at += most) {
         if (last - at < most) {
