@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "packs.hpp"
+#include "pack_pairs.hpp"
 #include "regroup/algorithms/softmax_kernels.hpp"
 #include "regroup/memory.hpp"
 

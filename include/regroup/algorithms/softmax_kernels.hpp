@@ -54,8 +54,8 @@ struct row_kernels {
 
 /// Whether there are loops from X to Y: to the type itself, and from 16 bits to float.
 template <class X, class Y>
-concept has_row_kernels = (std::same_as<widened<X>, float> || std::same_as<X, double>)&&  //
-    (std::same_as<Y, X> || std::same_as<Y, widened<X>>);
+concept has_row_kernels = (std::same_as<widened<X>, float> || std::same_as<X, double>) &&
+                          (std::same_as<Y, X> || std::same_as<Y, widened<X>>);
 
 /// Those of host::current_target().
 template <class X, class Y>

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// How two packs of numbers go to memory side by side: as they are or in 16 bits, some of them, past the caches. Local to
+// each instruction set's file. Level: lane.
+#pragma once
+
+#include "packs.hpp"
+
+namespace regroup::tiles {
+namespace {
+
+/// A store past the caches.
+template <class Bits>
+inline void stream(void* to, const Bits& value) {
+#ifdef __AVX512F__
+  if constexpr (sizeof value == 64)
+    return _mm512_stream_si512(static_cast<__m512i*>(to), reinterpret_cast<__m512i>(value));
+#endif
+#ifdef __AVX__
+  if constexpr (sizeof value == 32)
+    return _mm256_stream_si256(static_cast<__m256i*>(to), reinterpret_cast<__m256i>(value));
+#endif
+  std::memcpy(to, &value, sizeof value);
+}
+
+/// A pack of floats as float16.
+template <class Pack>
+inline auto halves_of([[maybe_unused]] const Pack& v) {
+#ifdef __AVX512F__
+  if constexpr (Pack::width == 16) return _mm512_maskz_cvtps_ph(0xffff, v.x, 0);
+#endif
+#ifdef __AVX2__
+  if constexpr (Pack::width == 8) return _mm256_cvtps_ph(v.x, 0);
+#endif
+}
+
+/// What two packs of floats come to in 16 bits each, side by side, as float16 and bfloat16 round; of NaN, only those whose
+/// lower 16 bits are 0 stay NaN as bfloat16.
+template <class T, class Pack>
+inline auto narrowed(const packs<Pack, 2>& v) {
+  if constexpr (std::is_same_v<T, bfloat16>) {
+    using bits = typename Pack::bits;
+    bits b[2];
+    unrolled<2>([&](int k) {
+      b[k] = reinterpret_cast<bits>(v[k].x);
+      b[k] = (b[k] + 0x7fff + (b[k] >> 16 & 1)) >> 16;
+    });
+#ifdef __AVX512F__
+    if constexpr (Pack::width == 16) {  // packed within lanes of 16 bytes, whose order is then put right
+      return _mm512_maskz_permutexvar_epi64(0xff, _mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0),
+                                            _mm512_maskz_packus_epi32(~0u, __m512i(b[0]), __m512i(b[1])));
+    }
+#endif
+#ifdef __AVX2__
+    if constexpr (Pack::width == 8)
+      return _mm256_permute4x64_epi64(_mm256_packus_epi32(__m256i(b[0]), __m256i(b[1])), 0xd8);
+#endif
+  } else if constexpr (Pack::width == 16) {
+    return __builtin_shufflevector(halves_of(v[0]), halves_of(v[1]), 0, 1, 2, 3, 4, 5, 6, 7);
+  } else if constexpr (Pack::width == 8) {
+    return __builtin_shufflevector(halves_of(v[0]), halves_of(v[1]), 0, 1, 2, 3);
+  }
+  if constexpr (Pack::width < 8) {
+    struct {
+      std::uint16_t bits[static_cast<std::size_t>(2 * Pack::width)];
+    } each;
+    for (int i = 0; i < 2 * Pack::width; ++i) each.bits[i] = T(v[i / Pack::width].x[i % Pack::width]).bits;
+    return each;
+  }
+}
+
+/// Two packs side by side, rounded to T where T has 16 bits; the first `count` numbers; past the caches, to a place in line
+/// with their size.
+template <class Pack, class T>
+inline void store(const packs<Pack, 2>& v, T* to) {
+  if constexpr (sizeof(T) == sizeof(typename Pack::Real)) {
+    unrolled<2>([&](int k) { v[k].store(to + k * Pack::width); });
+  } else if constexpr (std::is_same_v<T, float16> && Pack::width >= 8) {
+    unrolled<2>([&](int k) {
+      const auto bits = halves_of(v[k]);
+      std::memcpy(to + k * Pack::width, &bits, sizeof bits);
+    });
+  } else {
+    const auto bits = narrowed<T, Pack>(v);
+    std::memcpy(to, &bits, sizeof bits);
+  }
+}
+template <class Pack, class T>
+inline void store_some(const packs<Pack, 2>& v, T* to, std::int64_t count) {
+  alignas(64) T each[static_cast<std::size_t>(2 * Pack::width)];
+  store<Pack>(v, each);
+  std::memcpy(to, each, static_cast<std::size_t>(count) * sizeof(T));
+}
+template <class Pack, class T>
+inline void store_past_caches(const packs<Pack, 2>& v, T* to) {
+  if constexpr (sizeof(T) == sizeof(typename Pack::Real)) {
+    unrolled<2>([&](int k) { stream(to + k * Pack::width, v[k].x); });
+  } else {
+    stream(to, narrowed<T, Pack>(v));
+  }
+}
+
+}  // namespace
+}  // namespace regroup::tiles
