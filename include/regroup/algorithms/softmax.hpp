@@ -64,7 +64,8 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   if constexpr (!std::same_as<Out, std::nullopt_t>) {
     is_contiguous &= out[0].contiguous() != nullptr;
     group = host::group_rows(in, out, longest_row_abreast);
-    past_caches = length >= 4 * lanes &&  // of shorter rows too little is whole lines
+    const bool in_place = static_cast<const void*>(in[0].first) == static_cast<const void*>(out[0].first);
+    past_caches = length >= 4 * lanes && !in_place &&  // of shorter rows too little is whole lines; a cache holds x's
                   static_cast<std::size_t>(count * length) * sizeof(y) > cached_output_bytes;
   } else {
     group = host::group_rows(in, in, longest_row_abreast);
@@ -170,7 +171,7 @@ auto logarithms(const Put& put) {
 /// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
 /// where rows are short or their elements apart; one more read and one more exponential otherwise, or where rows are fewer
 /// than threads, or go from float or 16 bits to double. Outputs over 8 MiB of rows of 512 elements and more, side by side,
-/// pass the caches, but for those. Throws shape_error, overlap_error, and argument_error for a scale that
+/// pass the caches, but for those and what is in place. Throws shape_error, overlap_error, and argument_error for a scale that
 /// is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
