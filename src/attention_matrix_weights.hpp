@@ -40,8 +40,8 @@ inline bool is_exact(float scale) {
 /// product would show, and infinite ones take (s scale - frame) log2 e: query by query, since others must not be told.
 enum class score { scaled, plain, plain_of_exact_scale, scaled_of_any_frame };
 constexpr float most_of_near_frame = 512;
-inline bool any_is_far(const Pack& frame) {
-  return Pack::any(!((frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame)));
+inline auto is_near(const Pack& frame) {  // not for NaN
+  return (frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame);
 }
 
 /// Weights of 16 queries, in pairs of keys, and their sum.
@@ -50,7 +50,7 @@ template <score Score>
                                          Pack l) {
   const Pack minus = {frame.x * -log2_e}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
   const Pack factor = Pack::all(Score == score::plain_of_exact_scale ? t.scale * log2_e : log2_e);
-  const auto is_near = (frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame);
+  const auto near = is_near(frame);
   const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
   for (index j = 0; j < keys; j += 4) {
     if (t.by_rows) fetch(t, 32 + j / 2), fetch(t, 33 + j / 2);
@@ -61,7 +61,7 @@ template <score Score>
       if constexpr (Score == score::plain) w[i] = Pack::product(w[i], scale);
       const Pack far = {(w[i].x - frame.x) * log2_e};
       w[i] = Pack::fma(w[i], factor, minus);
-      if constexpr (Score == score::scaled_of_any_frame) w[i].x = is_near ? w[i].x : far.x;
+      if constexpr (Score == score::scaled_of_any_frame) w[i].x = near ? w[i].x : far.x;
     });
     exp2_to_cut<4>(w);
     if constexpr (Score == score::scaled_of_any_frame) {

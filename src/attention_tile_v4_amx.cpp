@@ -296,7 +296,7 @@ void weights(const tile<T>& t) {
     float* const pairs = t.pairs + keys.first / 2 * t.queries + lane;
     const Pack seen = {frame.x == hidden.x ? Pack::vector{} : frame.x};
     const index n = keys.last - keys.first;
-    if (any_is_far(seen)) {
+    if (Pack::any(!is_near(seen))) {
       if (plain) scale_all();
       l = weigh<score::scaled_of_any_frame>(t, s, pairs, n, seen, l);
     } else if (plain && is_exact(t.scale)) {
