@@ -44,6 +44,16 @@ void block<T>::find_rows(index first, index last, rows<T>& to) const {
   std::fill(to.v + (last - first), to.v + attention_tile_keys, to.v[last - first - 1]);
 }
 
+/// The tile that begins at `first`, whose rows may have been found already, becomes the present one.
+template <class T>
+void block<T>::turn_to(index first, index last) {
+  if (next().first == first) {
+    is_turned_ = !is_turned_;
+  } else {
+    find_rows(first, last, here());
+  }
+}
+
 /// Rows of E, with zeros up to an even width.
 template <class T>
 template <class E>
@@ -82,15 +92,11 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
 /// are found too.
 template <class T>
 auto block<T>::rows_to_pack(index first, index last, index end, rows<T>& copies) -> rows<T>& {
-  if (next_.first == first) {
-    std::swap(at_, next_);
-  } else {
-    find_rows(first, last, at_);
-  }
-  if (last < end) find_rows(last, std::min(last + attention_tile_keys, end_), next_);
-  if (!is_copied_) return at_;
-  copy_rows(p_.k, at_.k, last - first, k_copy_, copies.k);
-  copy_rows(p_.v, at_.v, last - first, v_copy_, copies.v);
+  turn_to(first, last);
+  if (last < end) find_rows(last, std::min(last + attention_tile_keys, end_), next());
+  if (!is_copied_) return here();
+  copy_rows(p_.k, here().k, last - first, k_copy_, copies.k);
+  copy_rows(p_.v, here().v, last - first, v_copy_, copies.v);
   return copies;
 }
 
@@ -151,6 +157,7 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
                          .q = q_.data(),
                          .scale = p_.scale,
                          .pairs = pairs_.data(),
+                         .k_step = 0,
                          .k_tiles = nullptr,
                          .v_tiles = nullptr,
                          .s = w_->s.data(),
@@ -189,8 +196,8 @@ template <class T>
 template <class E>
 void block<T>::fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o) {
   rows<E> copies;
-  copy_rows(p_.k, at_.k, last - first, k, copies.k);
-  copy_rows(p_.v, at_.v, last - first, v, copies.v);
+  copy_rows(p_.k, here().k, last - first, k, copies.k);
+  copy_rows(p_.v, here().v, last - first, v, copies.v);
   fold_rows(first, last, copies, copies, o);
 }
 
@@ -198,16 +205,12 @@ void block<T>::fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, 
 template <class T>
 void block<T>::fold_tile(index first, index last, Real* o) {
   find_seen(first, last);
-  if (next_.first == first) {
-    std::swap(at_, next_);
-  } else {
-    find_rows(first, last, at_);
-  }
+  turn_to(first, last);
   if (is_copied_ && p_.takes_pairs) return fold_copies(first, last, k_copy_, v_copy_, o);
   if (is_copied_) return fold_copies(first, last, k_, v_, o);
   const bool has_next = has_key_lanes_ && last < all_.last;
-  if (has_next) find_rows(last, tile_end(last), next_);
-  fold_rows(first, last, at_, has_next ? next_ : at_, o);
+  if (has_next) find_rows(last, tile_end(last), next());
+  fold_rows(first, last, here(), has_next ? next() : here(), o);
 }
 
 template <class T>

@@ -48,7 +48,7 @@ void block<T>::score_one_by_one(std::uint64_t keys) {
       if (!all && (keys >> j & 1) == 0) continue;
       Real s = 0;
       for (index c = 0; c < p_.d; ++c)
-        s = math::fma(widen(q[c * q_step]) * p_.scale, Real{widen(at_.k[j][c * k_step])}, s);
+        s = math::fma(widen(q[c * q_step]) * p_.scale, Real{widen(here().k[j][c * k_step])}, s);
       w_->s.data()[j * lanes_ + lane] = s;
     }
   }
@@ -66,7 +66,7 @@ void block<T>::add_values_one_by_one(std::uint64_t which, const Real* scores) {
       const Real w = s == m ? 1 : math::decay(s - m);
       for (index c = 0; c < p_.dv; ++c) {
         Real& o = w_->o.data()[c * lanes_ + lane];
-        o = math::fma(w, Real{widen(at_.v[j][c * p_.v.stride(3)])}, o);
+        o = math::fma(w, Real{widen(here().v[j][c * p_.v.stride(3)])}, o);
       }
     }
   }
@@ -85,7 +85,7 @@ void block<T>::fold_by_integers([[maybe_unused]] index first, [[maybe_unused]] i
       const index slot = first / attention_tile_keys % w_->tiles, row = slot * attention_tile_keys;
       const bool is_packed = w_->first[slot] == first;
       rows<T> copies;
-      const rows<T>& at = is_packed ? at_ : rows_to_pack(first, last, end, copies);
+      const rows<T>& at = is_packed ? here() : rows_to_pack(first, last, end, copies);
       const tiles::integer_tile<T> t{
           .n = last - first,
           .d = p_.d,
@@ -93,8 +93,8 @@ void block<T>::fold_by_integers([[maybe_unused]] index first, [[maybe_unused]] i
           .lanes = lanes_,
           .k = at.k,
           .v = at.v,
-          .next_k = !is_packed && last < end ? next_.k : nullptr,
-          .next_v = next_.v,
+          .next_k = !is_packed && last < end ? next().k : nullptr,
+          .next_v = next().v,
           .k_pairs = reinterpret_cast<std::int32_t*>(w_->k_tiles.data() + row * tiles::whole(p_.d, 32)),
           .v_pairs = reinterpret_cast<std::int32_t*>(w_->v_tiles.data() + row * tiles::whole(p_.dv, 32)),
           .k_scale = w_->k_scales.data() + row,
@@ -122,7 +122,7 @@ void block<T>::fold_by_integers([[maybe_unused]] index first, [[maybe_unused]] i
       }
       const std::uint64_t keys = w_->keys_without_scale[slot], values = w_->values_without_scale[slot];
       const bool is_plain = keys == 0 && values == 0 && !has_queries_without_scale_;
-      if (!is_plain) find_rows(first, last, at_);
+      if (!is_plain) find_rows(first, last, here());
       if (!is_plain || has_function) std::fill(t.s, t.s + attention_tile_keys * lanes_, Real{});
       kernels.scores(t);
       if (keys != 0 || has_queries_without_scale_) score_one_by_one(keys);

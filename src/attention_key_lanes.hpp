@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attention_products.hpp"
+#include "rows_ahead.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -39,9 +40,11 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
   const index steps = (t.d + Products::at_once - 1) / Products::at_once;
   const auto* const q = t.q + query * steps;
   const bool is_last = j + G * w >= t.n;
-  const T* const* const next = is_last ? t.v : t.k + j + G * w;  // to be fetched in the order of memory, a part a step
-  const index next_width = is_last ? t.dv : t.d, words = t.d / numbers;
-  index fetched = fetches ? 0 : G * w;
+  rows_ahead<T> ahead({is_last ? t.v : t.k + j + G * w, fetches ? G * w : 0, is_last ? t.dv : t.d});
+  const auto fetch_some = [&](int pair) {
+    constexpr int pairs = w / 2 * std::countr_zero(unsigned{w}), lines = w * int{sizeof(typename Pack::vector)} / 64;
+    if ((pair + 1) * lines / pairs > pair * lines / pairs) ahead.fetch_line();
+  };
   packs<Pack, Q* G> acc = {};
   index c = 0;  // words
   for (; (c + w) * numbers <= t.d; c += w) {
@@ -49,8 +52,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       packs<Pack, w> x;
       const T* const* const k = renewed(t.k + j + g * w, c);
       unrolled<w>([&](int i) { x[i] = Products::load_words(k[i] + c * numbers); });
-      for (; fetched * words < G * w * c + w * (g + 1) * w; ++fetched) fetch(next[fetched], next_width);
-      transpose(x);
+      transpose(x, fetch_some);
       [&]<int... I>(std::integer_sequence<int, I...>) {
         const auto* const at = renewed(q + c * parts, c);
         ((acc[g * Q + I % Q] =
@@ -79,6 +81,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       }
     });
   }
+  ahead.fetch_rest();
   unrolled<Q * G>([&](int i) { Products::score(acc[i], t).store(t.s + (query + i % Q) * tile_keys + j + i / Q * w); });
 }
 

@@ -28,6 +28,8 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
     const tiles::matrix_kernels& kernels = *tiles::current(true).matrices;
     std::fill(frame_.data(), frame_.data() + lanes_, Real{hidden});
     const matrices_in_use in_use(kernels);
+    const bool are_matrices = by_rows_ && !is_copied_ && p_.d % 32 == 0 && (!p_.keys.is_paged || p_.page_size % 16 == 0);
+    const index k_step = are_matrices ? p_.k.stride(2) : 0;
     tiles::tile<T> both[2];
     std::int32_t group_first[2][2], group_last[2][2];
     bool grows[2];
@@ -41,8 +43,8 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
       std::copy(group_last_, group_last_ + 2, group_last[parity]);
       const bool is_packed = w_->first[slot] == first;
       rows<T> copies;
-      rows<T>* const at = is_packed ? &at_ : &rows_to_pack(first, last, end, copies);
-      const bool fetches = !is_packed && last < end;
+      rows<T>* const at = is_packed ? &here() : &rows_to_pack(first, last, by_rows_ ? all_.last : end, copies);
+      const bool fetches = !is_packed && last < (by_rows_ ? all_.last : end);
       tiles::tile<T>& t = both[parity];
       t = {.n = last - first,
            .d = p_.d,
@@ -50,11 +52,12 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
            .queries = lanes_,
            .k = at->k,
            .v = at->v,
-           .next_k = fetches ? next_.k : nullptr,
-           .next_v = fetches ? next_.v : nullptr,
+           .next_k = fetches ? next().k : nullptr,
+           .next_v = fetches ? next().v : nullptr,
            .q = q_.data(),
            .scale = p_.scale,
            .pairs = pairs_.data(),
+           .k_step = last - first == attention_tile_keys ? k_step : 0,
            .k_tiles = w_->k_tiles.data() + slot * attention_tile_keys * tiles::whole(p_.d, 32),
            .v_tiles = w_->v_tiles.data() + slot * attention_tile_keys * tiles::whole(p_.dv, 32),
            .s = w_->s.data(),
@@ -71,7 +74,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
            .last = last_,
            .group_first = group_first[parity],
            .group_last = group_last[parity]};
-      if (!is_packed) kernels.pack_keys(t);
+      if (!is_packed && t.k_step == 0) kernels.pack_keys(t);
       if (t.scales_first) std::fill(t.s, t.s + attention_tile_keys * lanes_, Real{});
       unsaved = kernels.multiply(&t, previous, unsaved);
       if (p_.mask->has_function()) {
@@ -82,10 +85,14 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
         kernels.enter();
       }
       if (is_careful_) leave_out_hidden(t.s, lanes_, *at);
-      if (!is_packed) kernels.pack_values(t);
+      if (!is_packed && !by_rows_) kernels.pack_values(t);
       if (!is_careful_) w_->first[slot] = first;
       kernels.weights(t);
-      previous = &t;
+      if (by_rows_) {
+        kernels.multiply(nullptr, &t, nullptr);
+      } else {
+        previous = &t;
+      }
     }
     if (previous != nullptr) kernels.multiply(nullptr, previous, unsaved);
     kernels.settle(lanes_, p_.dv, m_.data(), frame_.data(), l_.data(), w_->o.data(), by_rows_);

@@ -7,6 +7,7 @@
 
 #include "packs.hpp"
 #include "attention_tile.hpp"
+#include "rows_ahead.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -49,45 +50,43 @@ inline void pack_keys(const tile<T>& t) {
   }
 }
 
-/// 16 columns of the keys j and j + 1 in pairs.
-inline Pack pairs_of_values(const tile<T>& t, index j, index column) {
-  const auto mask = static_cast<__mmask16>((1u << std::clamp<index>(t.dv - column, 0, side)) - 1);
-  const auto load = [&](index key) -> Pack::bits {
-    if (key >= t.n) return Pack::bits{};
-    return Pack::bits(_mm512_maskz_cvtepu16_epi32(0xffff, _mm256_maskz_loadu_epi16(mask, t.v[key] + column)));
-  };
-  return {reinterpret_cast<Pack::vector>(load(j) | load(j + 1) << 16)};
-}
+/// 32 columns of two keys, in pairs: the columns 0 to 3 of every 8, or 4 to 7. Nothing where there are none.
+struct pair_of_rows {
+  __m512i even, odd;
+  pair_of_rows(const T* const* rows, index j, index n, index column, index count)
+      : even(j < n ? load_row(rows[j] + column, count) : zero()),
+        odd(j + 1 < n ? load_row(rows[j + 1] + column, count) : zero()) {}
+  template <int Half>
+  [[nodiscard]] Pack half() const {
+    return {reinterpret_cast<Pack::vector>(Half == 0 ? _mm512_maskz_unpacklo_epi16(~0u, even, odd)
+                                                     : _mm512_maskz_unpackhi_epi16(~0u, even, odd))};
+  }
+};
 
-/// Matrices of 32 keys in pairs and 16 columns: (2 of keys, columns / 16).
-inline void pack_rows_of_values(const tile<T>& t) {
-  const index width = steps_of(t.dv) * 2;
-  for (index j = 0; j < tile_keys; j += 2) {
-    if (j % 4 == 0) fetch(t, 16 + j / 4);
-    auto* const to = reinterpret_cast<float*>(t.v_tiles + j / 32 * width * matrix) + j % 32 / 2 * side;
-    for (index c = 0; c < width; ++c) pairs_of_values(t, j, c * side).store(to + c * side * side);
+/// The columns from `column` on of 64 values, as matrices of 32 keys in pairs and 16 columns, in that order: (2, 2).
+inline void pack_rows_of_values(const tile<T>& t, index column, float* to, rows_ahead<T>& ahead, index rows_to_fetch) {
+  const T* const* const v = t.v;
+  const index n = t.n, dv = t.dv;
+  for (index j = 0; j < tile_keys; j += 2, to += j % 32 == 0 ? side * side + side : side) {
+    if ((j + 2) * rows_to_fetch / tile_keys > j * rows_to_fetch / tile_keys) ahead.fetch_row();
+    const pair_of_rows rows(v, j, n, column, dv - column);
+    rows.half<0>().store(to);
+    rows.half<1>().store(to + side * side);
   }
 }
 
 /// Matrices of 16 columns and 32 keys: (pairs of 16 columns, 2 of keys, 2).
 inline void pack_values(const tile<T>& t) {
-  if (t.by_rows) return pack_rows_of_values(t);
   for (index step = 0; step < tile_keys / 32; ++step) {
     for (index i = 0; i < 8; ++i) fetch(t, 16 + step * 8 + i);
     for (index c = 0; c < t.dv; c += 32) {
       auto* const to = reinterpret_cast<float*>(t.v_tiles + (c / 32 * 2 + step) * 2 * matrix);
-      for (int half = 0; half < 2; ++half) {  // pairs of keys: the columns 0 to 3 of every 8, then 4 to 7
+      unrolled<2>([&]<int Half>(std::integral_constant<int, Half>) {
         packs<Pack, side> x;
-        unrolled<side>([&](int i) {
-          const index j = step * 32 + 2 * i;
-          const __m512i even = j < t.n ? load_row(t.v[j] + c, t.dv - c) : zero();
-          const __m512i odd = j + 1 < t.n ? load_row(t.v[j + 1] + c, t.dv - c) : zero();
-          x[i].x = reinterpret_cast<Pack::vector>(half == 0 ? _mm512_maskz_unpacklo_epi16(~0u, even, odd)
-                                                            : _mm512_maskz_unpackhi_epi16(~0u, even, odd));
-        });
+        unrolled<side>([&](int i) { x[i] = pair_of_rows(t.v, step * 32 + 2 * i, t.n, c, t.dv - c).half<Half>(); });
         transpose(x);
-        unrolled<side>([&](int i) { x[i].store(to + (i / 4 * 8 + i % 4 + half * 4) * side); });
-      }
+        unrolled<side>([&](int i) { x[i].store(to + (i / 4 * 8 + i % 4 + Half * 4) * side); });
+      });
     }
   }
 }

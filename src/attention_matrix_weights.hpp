@@ -44,16 +44,17 @@ inline auto is_near(const Pack& frame) {  // not for NaN
   return (frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame);
 }
 
-/// Weights of 16 queries, in pairs of keys, and their sum.
+/// Weights of 16 queries, in pairs of keys, and their sum; meanwhile rows are fetched.
 template <score Score>
 [[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame,
-                                         Pack l) {
+                                         Pack l, rows_ahead<T>& ahead) {
   const Pack minus = {frame.x * -log2_e}, scale = Pack::all(t.scale), infinity = Pack::all(math::detail::infinity<float>);
   const Pack factor = Pack::all(Score == score::plain_of_exact_scale ? t.scale * log2_e : log2_e);
   const auto near = is_near(frame);
   const Pack ones = {reinterpret_cast<Pack::vector>(0x3f803f80 - Pack::integers{})};
   for (index j = 0; j < keys; j += 4) {
-    if (t.by_rows) fetch(t, 32 + j / 2), fetch(t, 33 + j / 2);
+    ahead.fetch_row();
+    ahead.fetch_row();
     const float* const row = s + j * t.queries;
     packs<Pack, 4> w;
     unrolled<4>([&](int i) {

@@ -38,7 +38,8 @@ struct tile {
   const Real* q;           // times scale; or pairs, (d / 2, lanes) or (queries, d / 2)
   Real scale;              // of the scores of pairs
   Real* pairs;             // room for (32, dv) of them; by matrices, the weights, (32, lanes)
-  T* k_tiles;              // K and V as matrices take them; whether they are so already
+  index k_step;            // by matrices: from one of 16 keys to the next where K's rows are matrices as they lie, else 0
+  T* k_tiles;              // K and V as matrices take them
   T* v_tiles;
   Real* s;  // scores, then weights; or pairs, where the even key's weight was, or side by side
   Real* o;

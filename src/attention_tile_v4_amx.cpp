@@ -130,6 +130,38 @@ void add_scores(const tile<T>& t, sums<Groups>& all) {
   }
 }
 
+/// 64 keys whose rows are matrices as they lie in memory. While a tile is folded by rows, those that come next are fetched:
+/// with its scores the values of keys 16 to 31, with its weights the rest and the next tile's first 16 keys, with its values
+/// the others of that.
+void score_rows(const tile<T>& t) {
+  const index steps = steps_of(t.d), step = t.k_step * index{sizeof(T)};
+  rows_ahead<T> values({t.v + side, side, t.dv});
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (index s = 0; s < steps; ++s) {
+    _tile_loadd(6, t.q + s * side * side, 64);
+    _tile_stream_loadd(4, t.k[0] + s * 32, step);
+    _tile_dpbf16ps(0, 4, 6);
+    values.fetch_row();
+    _tile_stream_loadd(5, t.k[side] + s * 32, step);
+    _tile_dpbf16ps(1, 5, 6);
+    values.fetch_row();
+    _tile_stream_loadd(4, t.k[2 * side] + s * 32, step);
+    _tile_dpbf16ps(2, 4, 6);
+    values.fetch_row();
+    _tile_stream_loadd(5, t.k[3 * side] + s * 32, step);
+    _tile_dpbf16ps(3, 5, 6);
+    values.fetch_row();
+  }
+  _tile_stored(0, t.s, 64);
+  _tile_stored(1, t.s + side * side, 64);
+  _tile_stored(2, t.s + 2 * side * side, 64);
+  _tile_stored(3, t.s + 3 * side * side, 64);
+  written();
+}
+
 template <int Groups>
 void add_values(const tile<T>& t, sums<Groups>& all) {
   const span_of_keys keys(t);
@@ -186,24 +218,36 @@ void add_rows_of_values(const tile<T>& t) {
   const span_of_keys keys(t);
   if (keys.empty()) return;
   if (t.grows[0]) correct_rows(t.o, t.dv, t.factor);
-  written();
-  const index width = steps_of(t.dv) * 2, step = width * side * index{sizeof(float)};
-  const T* const v = t.v_tiles + keys.first / keys_at_once * width * matrix;
+  const index width = whole(t.dv, 32), step = width * index{sizeof(float)};
+  const index first = keys.first / keys_at_once;
   const bool has_two = keys.last - keys.first > keys_at_once;
-  _tile_loadd(4, t.pairs + keys.first / keys_at_once * side * side, 64);
+  const bool has_next = t.next_k != nullptr;
+  rows_ahead<T> next({t.next_k + side, has_next ? tile_keys - side : 0, t.d}, {t.next_v, has_next ? side : 0, t.dv});
+  const index rows = tile_keys * 32 / width + 1;  // of them with each 32 columns
+  const auto pack = [&](index c) {                // into one of two places
+    auto* const to = reinterpret_cast<float*>(t.v_tiles) + c / 32 % 2 * 4 * side * side;
+    pack_rows_of_values(t, c, to, next, rows);
+    return to + first * 2 * side * side;
+  };
+  const float* v = pack(0);
+  written();
+  _tile_loadd(4, t.pairs + first * side * side, 64);
   if (has_two) _tile_loadd(5, t.pairs + side * side, 64);
-  for (index c = 0; c < width; c += 2) {
-    float* const o = t.o + c * side;
+  for (index c = 0; c < width; c += 32) {
+    const float* const now = v;
+    if (c + 32 < width) v = pack(c + 32);
+    written();
+    float* const o = t.o + c;
     _tile_loadd(0, o, step);
-    _tile_loadd(1, o + side, step);
-    _tile_loadd(6, v + c * matrix, 64);
+    _tile_loadd(6, now, 64);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, v + (c + 1) * matrix, 64);
+    _tile_loadd(1, o + side, step);
+    _tile_loadd(7, now + side * side, 64);
     _tile_dpbf16ps(1, 4, 7);
     if (has_two) {
-      _tile_loadd(6, v + (width + c) * matrix, 64);
+      _tile_loadd(6, now + 2 * side * side, 64);
       _tile_dpbf16ps(0, 5, 6);
-      _tile_loadd(7, v + (width + c + 1) * matrix, 64);
+      _tile_loadd(7, now + 3 * side * side, 64);
       _tile_dpbf16ps(1, 5, 7);
     }
     _tile_stored(0, o, step);
@@ -230,7 +274,12 @@ float* multiply(const tile<T>* next, const tile<T>* previous, float* unsaved) {
   }
   const index lanes = (next != nullptr ? next : previous)->queries;
   if (next != nullptr && next->d == 0) std::fill(next->s, next->s + tile_keys * lanes, 0.0f);
+  if (next != nullptr && next->k_step != 0) {
+    score_rows(*next);
+    unsaved = nullptr;
+  } else {
   unsaved = lanes == side ? multiply_in<1>(next, previous, unsaved) : multiply_in<2>(next, previous, unsaved);
+  }
   for (index j = 0; next != nullptr && next->scales_first && j < next->n * lanes; j += side) {
     scaled(*next, next->s + j).store(next->s + j);
   }
@@ -276,7 +325,10 @@ void weights(const tile<T>& t) {
     for (index j = t.is_whole ? t.n : keys.last; j < keys.last; ++j) hidden.store(t.s + j * t.queries + lane);
     float* const s = t.s + keys.first * t.queries + lane;
     packs<Pack, 4> tops = {hidden, hidden, hidden, hidden};
+    rows_ahead<T> ahead({t.v + 2 * side, t.by_rows ? 2 * side : 0, t.dv},
+                        {t.next_k, t.by_rows && t.next_k != nullptr ? side : 0, t.d});
     for (index j = 0; j < keys.last - keys.first; j += 4) {
+      ahead.fetch_row();
       unrolled<4>([&](int i) { tops[i] = Pack::larger(Pack::load(s + (j + i) * t.queries), tops[i]); });
     }
     Pack top = Pack::larger(Pack::larger(tops[0], tops[1]), Pack::larger(tops[2], tops[3]));
@@ -298,20 +350,31 @@ void weights(const tile<T>& t) {
     const index n = keys.last - keys.first;
     if (Pack::any(!is_near(seen))) {
       if (plain) scale_all();
-      l = weigh<score::scaled_of_any_frame>(t, s, pairs, n, seen, l);
+      l = weigh<score::scaled_of_any_frame>(t, s, pairs, n, seen, l, ahead);
     } else if (plain && is_exact(t.scale)) {
-      l = weigh<score::plain_of_exact_scale>(t, s, pairs, n, seen, l);
+      l = weigh<score::plain_of_exact_scale>(t, s, pairs, n, seen, l, ahead);
     } else if (plain) {
-      l = weigh<score::plain>(t, s, pairs, n, seen, l);
+      l = weigh<score::plain>(t, s, pairs, n, seen, l, ahead);
     } else {
-      l = weigh<score::scaled>(t, s, pairs, n, seen, l);
+      l = weigh<score::scaled>(t, s, pairs, n, seen, l, ahead);
     }
     l.store(t.l + lane);
   }
   if (t.by_rows && !keys.empty()) turn_weights(t, keys);
 }
 
+/// Columns of O's rows in the order in which pairs_of_values leaves them.
+void put_columns_right(float* o, index dv) {
+  const Pack::integers first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
+  for (float* at = o; at < o + side * whole(dv, 32); at += 2 * side) {
+    const __m512 low = __m512(Pack::load(at).x), high = __m512(Pack::load(at + side).x);
+    Pack{Pack::vector(_mm512_maskz_permutex2var_ps(0xffff, low, __m512i(first), high))}.store(at);
+    Pack{Pack::vector(_mm512_maskz_permutex2var_ps(0xffff, low, __m512i(first + 8), high))}.store(at + side);
+  }
+}
+
 void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows) {
+  if (by_rows) put_columns_right(o, dv);
   for (index lane = 0; lane < lanes; lane += side) {
     const Pack from = Pack::load(frame + lane), to = Pack::load(m + lane);
     const auto is_behind = to.x > from.x;

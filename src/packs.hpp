@@ -199,12 +199,12 @@ struct pack {
 template <class Pack, int N>
 using packs = Pack[static_cast<std::size_t>(N)];
 
-/// width rows become width columns.
-template <class Pack>
-inline void transpose(packs<Pack, Pack::width>& rows) {
+/// width rows become width columns; `between` as turn has it.
+template <class Pack, class Between = nothing>
+[[gnu::flatten]] inline void transpose(packs<Pack, Pack::width>& rows, const Between& between = {}) {
   typename Pack::vector x[Pack::width];
   unrolled<Pack::width>([&](int i) { x[i] = rows[i].x; });
-  turn(x);
+  turn(x, between);
   unrolled<Pack::width>([&](int i) { rows[i].x = x[i]; });
 }
 

@@ -3,6 +3,7 @@
 // have no others that are as cheap. Local to each instruction set's file. Level: lane.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <utility>
 
@@ -48,38 +49,42 @@ inline Vector alternate_lanes(const Vector& a, const Vector& b) {
   });
 }
 
-/// Rows become columns, in squares of a lane's width and within lanes: perfect shuffles of a square's halves.
-template <class Vector, std::size_t Rows>
-inline void turn_in_lanes(Vector (&x)[Rows]) {
+/// What is done between shuffles where nothing is.
+struct nothing {
+  void operator()(int) const {}
+};
+
+/// Rows become columns, in squares of a lane's width and within lanes: perfect shuffles of a square's halves. After pair i of
+/// them, between(i).
+template <class Vector, std::size_t Rows, class Between = nothing>
+inline void turn_in_lanes(Vector (&x)[Rows], const Between& between = {}) {
   constexpr int n = lane_width<Vector>, half = n > 1 ? n / 2 : 1;
-  unrolled<n == 8   ? 3
-           : n == 4 ? 2
-           : n == 2 ? 1
-                    : 0>([&](int) {
+  constexpr int pairs = static_cast<int>(Rows) / 2;
+  unrolled<std::countr_zero(unsigned{n})>([&](int round) {
     Vector y[Rows];
-    unrolled<static_cast<int>(Rows) / 2>([&](int i) {
+    unrolled<pairs>([&](int i) {
       const int row = i / half * n + i % half, to = i / half * n + i % half * 2;
       y[to] = interleaved<0>(x[row], x[row + half]);
       y[to + 1] = interleaved<1>(x[row], x[row + half]);
+      between(round * pairs + i);
     });
     unrolled<static_cast<int>(Rows)>([&](int i) { x[i] = y[i]; });
   });
 }
 
 /// A square: rows become columns.
-template <class Vector, std::size_t Rows>
-inline void turn(Vector (&x)[Rows]) {
+template <class Vector, std::size_t Rows, class Between = nothing>
+inline void turn(Vector (&x)[Rows], const Between& between = {}) {
   static_assert(Rows == width_of<Vector>);
-  constexpr int n = lane_width<Vector>, lanes = static_cast<int>(Rows) / n;
-  turn_in_lanes(x);
-  unrolled<lanes == 4   ? 2
-           : lanes == 2 ? 1
-                        : 0>([&](int) {
+  constexpr int n = lane_width<Vector>, lanes = static_cast<int>(Rows) / n, pairs = static_cast<int>(Rows) / 2;
+  turn_in_lanes(x, between);
+  unrolled<std::countr_zero(unsigned{lanes})>([&](int round) {
     Vector y[Rows];
-    unrolled<static_cast<int>(Rows) / 2>([&](int i) {
+    unrolled<pairs>([&](int i) {
       const int from = i / n * 2 * n + i % n;
       y[i] = alternate_lanes<0>(x[from], x[from + n]);
-      y[i + static_cast<int>(Rows) / 2] = alternate_lanes<1>(x[from], x[from + n]);
+      y[i + pairs] = alternate_lanes<1>(x[from], x[from + n]);
+      between((std::countr_zero(unsigned{n}) + round) * pairs + i);
     });
     unrolled<static_cast<int>(Rows)>([&](int i) { x[i] = y[i]; });
   });

@@ -228,6 +228,9 @@ class block {
   void find_seen(index first, index last);
   void fold_by_matrices(index first, index end);
   void fold_by_integers(index first, index end);
+  [[nodiscard]] rows<T>& here() noexcept { return found_[is_turned_]; }
+  [[nodiscard]] rows<T>& next() noexcept { return found_[!is_turned_]; }
+  void turn_to(index first, index last);
   rows<T>& rows_to_pack(index first, index last, index end, rows<T>& copies);
   void score_one_by_one(std::uint64_t keys);
   void add_values_one_by_one(std::uint64_t which, const Real* scores);
@@ -258,7 +261,8 @@ class block {
   buffer<Real> k_, v_, pairs_;  // one tile's rows, widened
   buffer<T> k_copy_, v_copy_;   // or copied
   buffer<std::byte> nothing_;   // a row of zeros, of either type
-  rows<T> at_, next_;
+  rows<T> found_[2];  // this tile's and the next one's, or the other way round
+  bool is_turned_ = false;
   std::int32_t first_[static_cast<std::size_t>(block_queries)], last_[static_cast<std::size_t>(block_queries)];
   std::int32_t group_first_[4], group_last_[4];
   bool finite_[static_cast<std::size_t>(block_queries)];
