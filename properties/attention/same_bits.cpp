@@ -119,7 +119,7 @@ TYPED_TEST(same_bits_of, decode_of_any_group_and_any_extents) {
   struct extents {
     index d, dv;
   };
-  for (const extents& e : {extents{1, 1}, {5, 3}, {8, 24}, {16, 16}, {17, 33}, {40, 150}, {80, 72}, {130, 7}}) {
+  for (const extents& e : {extents{1, 1}, {5, 3}, {8, 24}, {16, 16}, {17, 33}, {32, 20}, {40, 150}, {64, 64}, {80, 72}, {130, 7}}) {
     const index most = 70, known = 200;
     const auto q = cases::normal<T>({1, most, e.d}, 11, 1.5);
     const auto k = cases::normal<T>({1, known, e.d}, 12, 1.5);
@@ -197,6 +197,48 @@ TYPED_TEST(same_bits_of, pages_of_any_size_anywhere) {
         attend<T>(par, this->q, dense(this->k, this->v, lengths), {.mask = causal{}}),
         attend<T>(par, this->q, regroup::paged(k_pool.view(), v_pool.view(), table_view, lengths), {.mask = causal{}})))
         << size;
+  }
+}
+
+/// Rows of whole registers may be read where they lie: few queries of a key head beside all of them, whatever its steps,
+/// pages, the keys of the last tile and those that are seen.
+TYPED_TEST(same_bits_of, decode_over_keys_where_they_lie) {
+  using T = TypeParam;
+  for (const index width : {32, 64, 128}) {
+    const index most = 40, known = 1200, values = width + 8;
+    const auto q = cases::normal<T>({1, 1, most, width}, 21, 1.5);
+    const auto k = cases::normal<T>({1, 1, known, width}, 22, 1.5);
+    const auto v = cases::normal<T>({1, 1, known, values}, 23);
+    for (const index length : {index{64}, index{1093}, index{1135}, known}) {
+      const auto k_seen = slice(k.view(), 2, 0, length), v_seen = slice(v.view(), 2, 0, length);
+      for (const index left : {index{70}, known}) {
+        const regroup::attention_options options = {.mask = regroup::window{left, 0}};
+        const auto all = attend<T>(par, q.view(), dense(k_seen, v_seen), options);
+        const auto expect = [&](const regroup::attention_source<T>& keys, index count, const std::string& layout) {
+          const auto some = attend<T>(seq, slice(q.view(), 2, most - count, most), keys, options);
+          EXPECT_TRUE(same_bits<T>(some.out.view(), slice(all.out.view(), 2, most - count, most)))
+              << layout << ", " << count << " queries, " << length << " keys of " << width << ", window " << left;
+        };
+        for (const index count : {1, 4, 16}) expect(dense(k_seen, v_seen), count, "side by side");
+        const rearranged<T> far(k_seen, {0, 2, 1, 3}, 5), turned(v_seen, {0, 1, 3, 2});
+        expect(dense(far.view_of(), v_seen), 1, "keys apart");
+        expect(dense(k_seen, turned.view_of()), 1, "values turned");
+        for (const index size : {8, 16, 24, 64}) {  // the last page first
+          const index pages = (length + size - 1) / size;
+          tensor<T> k_pool({pages, 1, size, width}), v_pool({pages, 1, size, values});
+          std::vector<int> table(static_cast<std::size_t>(pages));
+          for (index j = 0; j < length; ++j) {
+            const index page = pages - 1 - j / size;
+            table[static_cast<std::size_t>(j / size)] = static_cast<int>(page);
+            for (index c = 0; c < width; ++c) k_pool.view()(page, index{0}, j % size, c) = k.view()(0, 0, j, c);
+            for (index c = 0; c < values; ++c) v_pool.view()(page, index{0}, j % size, c) = v.view()(0, 0, j, c);
+          }
+          expect(regroup::paged(k_pool.view(), v_pool.view(), view<const int>(table.data(), {1, pages}),
+                                std::vector{length}),
+                 2, "pages of " + std::to_string(size));
+        }
+      }
+    }
   }
 }
 
