@@ -25,23 +25,28 @@ view<const T> as_rank_4(const view<const T>& x) {
   return {x.data(), extents, strides};
 }
 
-void require(bool holds, const std::string& sentence) {
-  if (!holds) throw_shape(sentence);
+/// The sentence is made only to be thrown: making it takes longer than a short call.
+template <class Sentence>
+void require(bool holds, const Sentence& sentence) {
+  if (!holds) throw_shape(sentence());
 }
 
 template <class T>
 void check_keys(const attention_source<T>& keys, const view<const T>& q) {
   const int rank = keys.is_paged ? 4 : q.rank();
-  const std::string kind = keys.is_paged ? "a page pool (pages, key heads, page size, d)"
+  const char* const kind = keys.is_paged ? "a page pool (pages, key heads, page size, d)"
                                          : "keys and values of the queries' rank, (..., key heads, keys, d)";
   for (const view<const T>* x : {&keys.k, &keys.v}) {
-    require(x->rank() == rank,
-            "attention needs " + kind + ", rank " + std::to_string(rank) + "; got shape " + to_string(x->extents()));
+    require(x->rank() == rank, [&] {
+      return std::string("attention needs ") + kind + ", rank " + std::to_string(rank) + "; got shape " +
+             to_string(x->extents());
+    });
   }
   for (int a = 0; a + 1 < rank; ++a) {
-    require(keys.k.extent(a) == keys.v.extent(a), "keys and values differ in their last extent at most; got keys " +
-                                                      to_string(keys.k.extents()) + " and values " +
-                                                      to_string(keys.v.extents()));
+    require(keys.k.extent(a) == keys.v.extent(a), [&] {
+      return "keys and values differ in their last extent at most; got keys " + to_string(keys.k.extents()) +
+             " and values " + to_string(keys.v.extents());
+    });
   }
 }
 
@@ -57,8 +62,9 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
   const auto shapes = [&] {
     return "; got queries " + to_string(queries.extents()) + " and keys " + to_string(source.k.extents());
   };
-  require(queries.rank() >= 2 && queries.rank() <= 4,
-          "attention's queries have rank 2 to 4, (..., heads, queries, d); got shape " + to_string(queries.extents()));
+  require(queries.rank() >= 2 && queries.rank() <= 4, [&] {
+    return "attention's queries have rank 2 to 4, (..., heads, queries, d); got shape " + to_string(queries.extents());
+  });
   check_keys(source, queries);
   q = as_rank_4(queries);
   k = as_rank_4(source.k);
@@ -68,27 +74,31 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
   key_heads = k.extent(1);
   extents = {queries.rank(), q.extent(0), q.extent(1), q.extent(2), k.extent(2), {}};
   for (int a = 0; a + 1 < queries.rank(); ++a) outer.push_back(queries.extent(a));
-  require(k.extent(3) == d, "queries and keys need the same last extent, d" + shapes());
+  require(k.extent(3) == d, [&] { return "queries and keys need the same last extent, d" + shapes(); });
   require(key_heads == 0 ? extents.heads == 0 : extents.heads % key_heads == 0,
-          "the number of query heads must be a multiple of the number of key heads" + shapes());
+          [&] { return "the number of query heads must be a multiple of the number of key heads" + shapes(); });
   group = key_heads == 0 ? 0 : extents.heads / key_heads;
   if (source.is_paged) {
     page_size = k.extent(2);
-    require(!__builtin_mul_overflow(source.pages, page_size, &extents.keys),
-            "a page table's pages have more keys than 64 bits count, " + std::to_string(source.pages) + " times " +
-                std::to_string(page_size));
-    require(source.batches == extents.batches, "a page table has one row a batch, here " +
-                                                   std::to_string(extents.batches) + "; got " +
-                                                   std::to_string(source.batches));
+    require(!__builtin_mul_overflow(source.pages, page_size, &extents.keys), [&] {
+      return "a page table's pages have more keys than 64 bits count, " + std::to_string(source.pages) + " times " +
+             std::to_string(page_size);
+    });
+    require(source.batches == extents.batches, [&] {
+      return "a page table has one row a batch, here " + std::to_string(extents.batches) + "; got " +
+             std::to_string(source.batches);
+    });
   } else {
-    require(k.extent(0) == extents.batches, "queries and keys need the same number of batches" + shapes());
+    require(k.extent(0) == extents.batches,
+            [&] { return "queries and keys need the same number of batches" + shapes(); });
   }
 
   extents.lengths.assign(static_cast<std::size_t>(extents.batches), extents.keys);
   if (source.lengths) {
-    require(source.lengths->size() == extents.lengths.size(), "key lengths have one entry a batch, here " +
-                                                                  std::to_string(extents.batches) + "; got " +
-                                                                  std::to_string(source.lengths->size()));
+    require(source.lengths->size() == extents.lengths.size(), [&] {
+      return "key lengths have one entry a batch, here " + std::to_string(extents.batches) + "; got " +
+             std::to_string(source.lengths->size());
+    });
     extents.lengths = *source.lengths;
   }
   for (index b = 0; b < extents.batches; ++b) {
