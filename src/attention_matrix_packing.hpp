@@ -28,8 +28,7 @@ inline __m512i load_row(const T* from, index count) {
   return _mm512_maskz_loadu_epi16((1u << count) - 1, from);
 }
 
-/// Rows `i` of the next tile, where one is to be packed: packing takes a quarter of them each, weights the rest, so that
-/// memory is never idle.
+/// Rows `i` of the next tile, where one is to be packed: packing keys, and values, takes a quarter of them each.
 [[gnu::always_inline]] inline void fetch(const tile<T>& t, index i) {
   if (t.next_k == nullptr) return;
   const auto* const k = reinterpret_cast<const char*>(t.next_k[i]);

@@ -95,7 +95,7 @@ struct matrix_kernels {
   void (*pack_values)(const tile<bfloat16>&);
   /// The scores of one tile, times scale if `scales_first`; o = o factor + s v of the one before: without a wait between
   /// the two. Either may be absent. Registers keep what is due at the address returned, some of o, for the next call: none
-  /// where the scores were absent. `save` does it at once.
+  /// where the scores were absent. `save` does it at once. By rows, one of the two at a time, and values that are packed now.
   float* (*multiply)(const tile<bfloat16>* next, const tile<bfloat16>* previous, float* unsaved);
   void (*save)(index lanes, float* unsaved);
   void (*weights)(const tile<bfloat16>&);

@@ -130,12 +130,18 @@ void add_scores(const tile<T>& t, sums<Groups>& all) {
   }
 }
 
+/// The rows [first, last) of a tile, if there is one, to be fetched.
+rows_ahead<T>::rows part_of(const T* const* rows, index first, index last, index width) {
+  if (rows == nullptr) return {};
+  return {rows + first, last - first, width};
+}
+
 /// 64 keys whose rows are matrices as they lie in memory. While a tile is folded by rows, those that come next are fetched:
 /// with its scores the values of keys 16 to 31, with its weights the rest and the next tile's first 16 keys, with its values
 /// the others of that.
 void score_rows(const tile<T>& t) {
   const index steps = steps_of(t.d), step = t.k_step * index{sizeof(T)};
-  rows_ahead<T> values({t.v + side, side, t.dv});
+  rows_ahead<T> values(part_of(t.v, side, 2 * side, t.dv));
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
@@ -216,13 +222,12 @@ void correct_rows(float* o, index dv, const float* factor) {
 
 void add_rows_of_values(const tile<T>& t) {
   const span_of_keys keys(t);
-  if (keys.empty()) return;
+  if (keys.empty() || t.dv == 0) return;
   if (t.grows[0]) correct_rows(t.o, t.dv, t.factor);
   const index width = whole(t.dv, 32), step = width * index{sizeof(float)};
   const index first = keys.first / keys_at_once;
   const bool has_two = keys.last - keys.first > keys_at_once;
-  const bool has_next = t.next_k != nullptr;
-  rows_ahead<T> next({t.next_k + side, has_next ? tile_keys - side : 0, t.d}, {t.next_v, has_next ? side : 0, t.dv});
+  rows_ahead<T> next(part_of(t.next_k, side, tile_keys, t.d), part_of(t.next_v, 0, side, t.dv));
   const index rows = tile_keys * 32 / width + 1;  // of them with each 32 columns
   const auto pack = [&](index c) {                // into one of two places
     auto* const to = reinterpret_cast<float*>(t.v_tiles) + c / 32 % 2 * 4 * side * side;
@@ -269,16 +274,14 @@ void turn_weights(const tile<T>& t, const span_of_keys& keys) {
 float* multiply(const tile<T>* next, const tile<T>* previous, float* unsaved) {
   if (previous != nullptr && previous->by_rows) {
     add_rows_of_values(*previous);
-    if (next == nullptr) return nullptr;
-    previous = nullptr;
+    return nullptr;
   }
   const index lanes = (next != nullptr ? next : previous)->queries;
   if (next != nullptr && next->d == 0) std::fill(next->s, next->s + tile_keys * lanes, 0.0f);
   if (next != nullptr && next->k_step != 0) {
     score_rows(*next);
-    unsaved = nullptr;
   } else {
-  unsaved = lanes == side ? multiply_in<1>(next, previous, unsaved) : multiply_in<2>(next, previous, unsaved);
+    unsaved = lanes == side ? multiply_in<1>(next, previous, unsaved) : multiply_in<2>(next, previous, unsaved);
   }
   for (index j = 0; next != nullptr && next->scales_first && j < next->n * lanes; j += side) {
     scaled(*next, next->s + j).store(next->s + j);
@@ -325,8 +328,8 @@ void weights(const tile<T>& t) {
     for (index j = t.is_whole ? t.n : keys.last; j < keys.last; ++j) hidden.store(t.s + j * t.queries + lane);
     float* const s = t.s + keys.first * t.queries + lane;
     packs<Pack, 4> tops = {hidden, hidden, hidden, hidden};
-    rows_ahead<T> ahead({t.v + 2 * side, t.by_rows ? 2 * side : 0, t.dv},
-                        {t.next_k, t.by_rows && t.next_k != nullptr ? side : 0, t.d});
+    rows_ahead<T> ahead(part_of(t.by_rows ? t.v : nullptr, 2 * side, tile_keys, t.dv),
+                        part_of(t.by_rows ? t.next_k : nullptr, 0, side, t.d));
     for (index j = 0; j < keys.last - keys.first; j += 4) {
       ahead.fetch_row();
       unrolled<4>([&](int i) { tops[i] = Pack::larger(Pack::load(s + (j + i) * t.queries), tops[i]); });

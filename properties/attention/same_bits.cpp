@@ -121,7 +121,8 @@ TYPED_TEST(same_bits_of, decode_of_any_group_and_any_extents) {
   struct extents {
     index d, dv;
   };
-  for (const extents& e : {extents{1, 1}, {5, 3}, {8, 24}, {16, 16}, {17, 33}, {32, 20}, {40, 150}, {64, 64}, {80, 72}, {130, 7}}) {
+  for (const extents& e : {extents{1, 1}, {5, 3}, {7, 0}, {8, 24}, {16, 16}, {17, 33}, {32, 20}, {40, 150}, {64, 64},
+                           {80, 72}, {130, 7}}) {
     const index most = 70, known = 200;
     const auto q = cases::normal<T>({1, most, e.d}, 11, 1.5);
     const auto k = cases::normal<T>({1, known, e.d}, 12, 1.5);
