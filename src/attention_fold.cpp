@@ -201,6 +201,13 @@ void block<T>::fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, 
   fold_rows(first, last, copies, copies, o);
 }
 
+/// Whether a head's keys and values come from further away for every block of queries.
+template <class T>
+bool block<T>::passes_second_cache() const {
+  constexpr index bytes = index{1} << 20;
+  return (all_.last - all_.first) * p_.row_length() * index{sizeof(T)} > bytes;
+}
+
 /// Folds keys [first, last) of one tile, which some lane may see, into m_, l_ and o.
 template <class T>
 void block<T>::fold_tile(index first, index last, Real* o) {
@@ -208,7 +215,7 @@ void block<T>::fold_tile(index first, index last, Real* o) {
   turn_to(first, last);
   if (is_copied_ && p_.takes_pairs) return fold_copies(first, last, k_copy_, v_copy_, o);
   if (is_copied_) return fold_copies(first, last, k_, v_, o);
-  const bool has_next = has_key_lanes_ && last < all_.last;
+  const bool has_next = last < all_.last && (has_key_lanes_ || passes_second_cache());
   if (has_next) find_rows(last, tile_end(last), next());
   fold_rows(first, last, here(), has_next ? next() : here(), o);
 }

@@ -1,27 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's tile where lanes are queries: S^T = K Q^T and O^T += V^T P^T, with K and V broadcast as they lie in
 // memory. R rows by V packs of lanes stay in registers. A group of 16 lanes leaves out the keys that none of it sees, which
-// trims the causal diagonal. Local to each instruction set's file. Level: block.
+// trims the causal diagonal. Where a tile follows, values are fetched with the scores, and its keys with the values. Local to
+// each instruction set's file. Level: block.
 #pragma once
 
 #include <algorithm>
 
 #include "attention_products.hpp"
+#include "rows_ahead.hpp"
 
 namespace regroup::tiles {
 namespace {
 
+/// How many of `steps` follow each other before the next row is fetched.
+template <class T>
+index steps_a_row(const rows_ahead<T>& ahead, index steps) {
+  return ahead.is_empty() ? steps : 8;
+}
+
 /// Rows of s, the keys [row, row + R), in V packs of lanes.
 template <class Products, int R, int V>
-inline void score_block(const tile<typename Products::T>& t, index row, index lane) {
+inline void score_block(const tile<typename Products::T>& t, index row, index lane,
+                        rows_ahead<typename Products::T>& ahead) {
   using Pack = typename Products::Pack;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     const index lanes = t.queries, d = t.d;
     const auto* const* const k = t.k + row;
     const auto* q = t.q + lane;
     packs<Pack, R* V> acc = {};
-    for (index c = 0; c < d; c += Products::at_once, q += lanes) {
-      ((acc[I] = Products::add(acc[I], Products::all(k[I / V] + c), Pack::load(q + I % V * Pack::width))), ...);
+    const index together = steps_a_row(ahead, d) * Products::at_once;
+    for (index c = 0; c < d;) {
+      ahead.fetch_row();
+      for (const index end = std::min(c + together, d); c < end; c += Products::at_once, q += lanes) {
+        ((acc[I] = Products::add(acc[I], Products::all(k[I / V] + c), Pack::load(q + I % V * Pack::width))), ...);
+      }
     }
     auto* const s = t.s + row * lanes + lane;
     (Products::score(acc[I], t).store(s + I / V * lanes + I % V * Pack::width), ...);
@@ -32,7 +45,7 @@ inline void score_block(const tile<typename Products::T>& t, index row, index la
 /// Rows of o, the columns [row, row + R) of v, in V packs of lanes, over the keys of the steps [from, to).
 template <class Products, int R, int V, class Real>
 inline void value_block(const tile<typename Products::T>& t, const Real* const* v, index row, index lane, index from,
-                        index to, bool grows) {
+                        index to, bool grows, rows_ahead<typename Products::T>& ahead) {
   using Pack = typename Products::Pack;
   [&]<int... I>(std::integer_sequence<int, I...>) {
     const index lanes = t.queries, step = Products::at_once * lanes;
@@ -40,9 +53,13 @@ inline void value_block(const tile<typename Products::T>& t, const Real* const* 
     packs<Pack, R* V> acc = {Pack::load(o + I / V * lanes + I % V * Pack::width)...};
     if (grows) ((acc[I] = Pack::product(acc[I], Pack::load(t.factor + lane + I % V * Pack::width))), ...);
     const Real* p = t.s + from * step + lane;
-    for (index j = from; j < to; ++j, p += step) {
-      const Real* const a = v[j] + row;
-      ((acc[I] = Products::add(acc[I], Products::all_of(a + I / V), Pack::load(p + I % V * Pack::width))), ...);
+    const index together = steps_a_row(ahead, to - from);
+    for (index j = from; j < to;) {
+      ahead.fetch_row();
+      for (const index end = std::min(j + together, to); j < end; ++j, p += step) {
+        const Real* const a = v[j] + row;
+        ((acc[I] = Products::add(acc[I], Products::all_of(a + I / V), Pack::load(p + I % V * Pack::width))), ...);
+      }
     }
     (acc[I].store(o + I / V * lanes + I % V * Pack::width), ...);
   }
@@ -67,16 +84,17 @@ struct with_query_lanes {
   using Real = typename Products::Real;
 
   [[gnu::flatten]] static void scores(const tile<T>& t) {
+    rows_ahead<T> values({t.v, t.next_k == t.k ? 0 : t.n, t.dv});
     index lane = 0;
     for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
       in_blocks<FullR>(0, t.n, [&]<int R>(std::integral_constant<int, R>, index row) {
-        score_block<Products, R, FullV>(t, row, lane);
+        score_block<Products, R, FullV>(t, row, lane, values);
       });
     }
     for (; lane < t.queries; lane += GroupV * Pack::width) {
       in_blocks<GroupR>(
           t.group_first[lane / group_lanes], t.group_last[lane / group_lanes],
-          [&]<int R>(std::integral_constant<int, R>, index row) { score_block<Products, R, GroupV>(t, row, lane); });
+          [&]<int R>(std::integral_constant<int, R>, index row) { score_block<Products, R, GroupV>(t, row, lane, values); });
     }
   }
 
@@ -91,11 +109,12 @@ struct with_query_lanes {
   [[gnu::flatten]] static void values(const tile<T>& t) {
     const Real* storage[static_cast<std::size_t>(tile_keys)];
     const Real* const* const v = Products::value_rows(t, storage);
+    rows_ahead<T> keys({t.next_k, t.next_k == t.k ? 0 : tile_keys, t.d});
     const bool grows = std::any_of(t.grows, t.grows + t.queries / group_lanes, [](bool g) { return g; });
     index lane = 0;
     for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
       in_blocks<FullR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
-        value_block<Products, R, FullV>(t, v, row, lane, 0, steps(t.n), grows);
+        value_block<Products, R, FullV>(t, v, row, lane, 0, steps(t.n), grows, keys);
       });
     }
     for (; lane < t.queries; lane += GroupV * Pack::width) {
@@ -103,7 +122,7 @@ struct with_query_lanes {
       if (t.group_first[g] >= t.group_last[g]) continue;
       in_blocks<GroupR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
         value_block<Products, R, GroupV>(t, v, row, lane, t.group_first[g] / Products::at_once, steps(t.group_last[g]),
-                                         t.grows[g]);
+                                         t.grows[g], keys);
       });
     }
   }

@@ -20,6 +20,7 @@ class rows_ahead {
     index count, width;
   };
   explicit rows_ahead(const rows& now, const rows& then = {}) : now_(now), then_(then) {}
+  [[nodiscard]] bool is_empty() const { return now_.count == 0 && then_.count == 0; }
   /// A line, into the first cache.
   [[gnu::always_inline]] void fetch_line() {
     if (!has_row()) return;

@@ -220,6 +220,7 @@ class block {
   void round_queries();
   [[nodiscard]] index width_of_o() const noexcept { return p_.packs() ? (p_.dv + 31) / 32 * 32 : p_.dv; }
   fragment<Real> fold_leaf(index t);
+  [[nodiscard]] bool passes_second_cache() const;
   void fold_tile(index first, index last, Real* o);
   template <class E>
   void fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o);
