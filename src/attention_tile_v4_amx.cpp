@@ -7,14 +7,11 @@
 #if defined(__x86_64__)
 #include <algorithm>
 
-#include "attention_matrix_packing.hpp"
+#include "attention_matrix_rows.hpp"
 #include "attention_matrix_weights.hpp"
 
 namespace regroup::tiles {
 namespace {
-
-/// Compilers leave out or move what is written in memory before the instructions that load matrices; not before this.
-void written() { asm volatile("" ::: "memory"); }
 
 /// Matrices 0 to 3 sum, 4 and 5 are of keys or values, 6 and 7 of queries or weights.
 void enter() {
@@ -28,22 +25,6 @@ void enter() {
   _tile_loadconfig(&layout);
 }
 void leave() { _tile_release(); }
-
-/// The keys that some query of the block may see, out to whole steps of 32.
-struct span_of_keys {
-  index first, last;
-  explicit span_of_keys(const tile<T>& t) {
-    first = t.group_first[0];
-    last = t.group_last[0];
-    if (t.queries > group_lanes && t.group_first[1] < t.group_last[1]) {
-      first = first < last ? std::min<index>(first, t.group_first[1]) : t.group_first[1];
-      last = std::max<index>(last, t.group_last[1]);
-    }
-    first = first / keys_at_once * keys_at_once;
-    last = (last + keys_at_once - 1) / keys_at_once * keys_at_once;
-  }
-  [[nodiscard]] bool empty() const { return first >= last; }
-};
 
 /// Sums of 2 x Groups matrices: rows 32 and columns 16 Groups of `to`, whose rows are `width` floats. What a block has
 /// summed is stored when the next one needs its registers: storing at once waits for the last product. K and V pass by the
@@ -130,44 +111,6 @@ void add_scores(const tile<T>& t, sums<Groups>& all) {
   }
 }
 
-/// The rows [first, last) of a tile, if there is one, to be fetched.
-rows_ahead<T>::rows part_of(const T* const* rows, index first, index last, index width) {
-  if (rows == nullptr) return {};
-  return {rows + first, last - first, width};
-}
-
-/// 64 keys whose rows are matrices as they lie in memory. While a tile is folded by rows, those that come next are fetched:
-/// with its scores the values of keys 16 to 31, with its weights the rest and the next tile's first 16 keys, with its values
-/// the others of that.
-void score_rows(const tile<T>& t) {
-  const index steps = steps_of(t.d), step = t.k_step * index{sizeof(T)};
-  rows_ahead<T> values(part_of(t.v, side, 2 * side, t.dv));
-  _tile_zero(0);
-  _tile_zero(1);
-  _tile_zero(2);
-  _tile_zero(3);
-  for (index s = 0; s < steps; ++s) {
-    _tile_loadd(6, t.q + s * side * side, 64);
-    _tile_stream_loadd(4, t.k[0] + s * 32, step);
-    _tile_dpbf16ps(0, 4, 6);
-    values.fetch_row();
-    _tile_stream_loadd(5, t.k[side] + s * 32, step);
-    _tile_dpbf16ps(1, 5, 6);
-    values.fetch_row();
-    _tile_stream_loadd(4, t.k[2 * side] + s * 32, step);
-    _tile_dpbf16ps(2, 4, 6);
-    values.fetch_row();
-    _tile_stream_loadd(5, t.k[3 * side] + s * 32, step);
-    _tile_dpbf16ps(3, 5, 6);
-    values.fetch_row();
-  }
-  _tile_stored(0, t.s, 64);
-  _tile_stored(1, t.s + side * side, 64);
-  _tile_stored(2, t.s + 2 * side * side, 64);
-  _tile_stored(3, t.s + 3 * side * side, 64);
-  written();
-}
-
 template <int Groups>
 void add_values(const tile<T>& t, sums<Groups>& all) {
   const span_of_keys keys(t);
@@ -207,68 +150,6 @@ float* multiply_in(const tile<T>* next, const tile<T>* previous, float* unsaved)
   if (previous != nullptr) add_values<Groups>(*previous, all);
   if (next == nullptr || all.before == of_scores) all.finish();  // none of O is due
   return all.before;
-}
-
-/// 16 rows of O times their factors.
-void correct_rows(float* o, index dv, const float* factor) {
-  const index width = whole(dv, 32);
-  for (index row = 0; row < side; ++row) {
-    if (factor[row] == 1) continue;
-    for (float* at = o + row * width; at < o + (row + 1) * width; at += side) {
-      Pack::product(Pack::load(at), Pack::all(factor[row])).store(at);
-    }
-  }
-}
-
-void add_rows_of_values(const tile<T>& t) {
-  const span_of_keys keys(t);
-  if (keys.empty() || t.dv == 0) return;
-  if (t.grows[0]) correct_rows(t.o, t.dv, t.factor);
-  const index width = whole(t.dv, 32), step = width * index{sizeof(float)};
-  const index first = keys.first / keys_at_once;
-  const bool has_two = keys.last - keys.first > keys_at_once;
-  rows_ahead<T> next(part_of(t.next_k, side, tile_keys, t.d), part_of(t.next_v, 0, side, t.dv));
-  const index rows = tile_keys * 32 / width + 1;  // of them with each 32 columns
-  const auto pack = [&](index c) {                // into one of two places
-    auto* const to = reinterpret_cast<float*>(t.v_tiles) + c / 32 % 2 * 4 * side * side;
-    pack_rows_of_values(t, c, to, next, rows);
-    return to + first * 2 * side * side;
-  };
-  const float* v = pack(0);
-  written();
-  _tile_loadd(4, t.pairs + first * side * side, 64);
-  if (has_two) _tile_loadd(5, t.pairs + side * side, 64);
-  for (index c = 0; c < width; c += 32) {
-    const float* const now = v;
-    if (c + 32 < width) v = pack(c + 32);
-    written();
-    float* const o = t.o + c;
-    _tile_loadd(0, o, step);
-    _tile_loadd(6, now, 64);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(1, o + side, step);
-    _tile_loadd(7, now + side * side, 64);
-    _tile_dpbf16ps(1, 4, 7);
-    if (has_two) {
-      _tile_loadd(6, now + 2 * side * side, 64);
-      _tile_dpbf16ps(0, 5, 6);
-      _tile_loadd(7, now + 3 * side * side, 64);
-      _tile_dpbf16ps(1, 5, 7);
-    }
-    _tile_stored(0, o, step);
-    _tile_stored(1, o + side, step);
-  }
-  written();
-}
-
-/// Weights of 32 keys: pairs of keys, a query a lane, become rows of queries.
-void turn_weights(const tile<T>& t, const span_of_keys& keys) {
-  for (index j = keys.first / 2; j < keys.last / 2; j += side) {
-    packs<Pack, side> x;
-    unrolled<side>([&](int i) { x[i] = Pack::load(t.pairs + (j + i) * side); });
-    transpose(x);
-    unrolled<side>([&](int i) { x[i].store(t.pairs + (j + i) * side); });
-  }
 }
 
 float* multiply(const tile<T>* next, const tile<T>* previous, float* unsaved) {
@@ -364,16 +245,6 @@ void weights(const tile<T>& t) {
     l.store(t.l + lane);
   }
   if (t.by_rows && !keys.empty()) turn_weights(t, keys);
-}
-
-/// Columns of O's rows in the order in which pairs_of_values leaves them.
-void put_columns_right(float* o, index dv) {
-  const Pack::integers first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
-  for (float* at = o; at < o + side * whole(dv, 32); at += 2 * side) {
-    const __m512 low = __m512(Pack::load(at).x), high = __m512(Pack::load(at + side).x);
-    Pack{Pack::vector(_mm512_maskz_permutex2var_ps(0xffff, low, __m512i(first), high))}.store(at);
-    Pack{Pack::vector(_mm512_maskz_permutex2var_ps(0xffff, low, __m512i(first + 8), high))}.store(at + side);
-  }
 }
 
 void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows) {
