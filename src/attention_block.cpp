@@ -78,8 +78,6 @@ void block<T>::prepare() {
     nothing_.resize(bytes);
     std::fill(nothing_.data(), nothing_.data() + bytes, std::byte{});
   }
-  if (!has_key_lanes_ && p_.takes_pairs) pairs_.resize(attention_tile_keys / 2 * p_.dv);
-  if (p_.packs()) pairs_.resize(attention_tile_keys / 2 * lanes_);
   if (p_.takes_integers) return round_queries();
   if (d == 0) return;
   buffer<Real> rows;  // (lanes, d)
@@ -112,7 +110,9 @@ template <class T>
 void block<T>::prepare(workspace<T>& w) const {
   w.s.resize(attention_tile_keys * std::max(lanes_, index{1}));
   if (!has_key_lanes_) w.o.resize(std::max(width_of_o(), index{1}) * lanes_);
+  if (!has_key_lanes_ && p_.takes_pairs) w.pairs.resize(attention_tile_keys / 2 * p_.dv);
   if (!p_.packs()) return;
+  w.pairs.resize(attention_tile_keys / 2 * lanes_);
   w.k_tiles.resize(w.tiles * attention_tile_keys * whole(p_.d, 32));
   w.v_tiles.resize(w.tiles * attention_tile_keys * whole(p_.dv, 32));
   if (!p_.takes_integers) return;
@@ -136,39 +136,35 @@ void merge(index count, index dv, Real* m_a, Real* l_a, Real* o_a, const Real* m
 
 /// The states as softmax_mean has them: one zero, NaN in every member, O of nothing -0.
 template <class T>
-void block<T>::finish(fragment<Real>& f) {
-  std::copy(l_.data(), l_.data() + count_, f.l.begin());
-  for (index q = 0; q < count_; ++q) {
-    const auto at = static_cast<std::size_t>(q);
-    f.m[at] = f.l[at] == f.l[at] ? m_.data()[q] + Real{} : f.l[at];
-    Real* const o = f.o.data() + q * p_.dv;
-    if (f.m[at] == Real{hidden}) {
-      std::fill(o, o + p_.dv, -Real{});
-      finite_[q] = true;
-      continue;
-    }
-    bool is_finite = true;
-    host::dispatch([=, n = p_.dv, &is_finite] {
+void block<T>::finish(const fragment<Real>& f) {
+  host::dispatch([&, n = p_.dv, count = count_] {
+    for (index q = 0; q < count; ++q) {
+      const Real l = l_.data()[q], m = l == l ? m_.data()[q] + Real{} : l;
+      f.l()[q] = l;
+      f.m()[q] = m;
+      Real* const o = f.o() + q * n;
       int infinite = 0;
-      for (index c = 0; c < n; ++c) {
-        infinite |= o[c] - o[c] == 0 ? 0 : 1;
-        o[c] += Real{};
+      if (m == Real{hidden}) {
+        std::fill_n(o, n, -Real{});
+      } else {
+        for (index c = 0; c < n; ++c) {
+          infinite |= o[c] - o[c] == 0 ? 0 : 1;
+          o[c] += Real{};
+        }
       }
-      is_finite = infinite == 0;
-    });
-    finite_[q] = is_finite;
-  }
+      finite_[q] = infinite == 0;
+    }
+  });
 }
 
 /// A hidden key's weight is 0, but 0 times an infinite or NaN value is not: such queries are folded again without it.
 template <class T>
-void block<T>::mend(index t, fragment<Real>& f) {
+void block<T>::mend(index t, const fragment<Real>& f, typename fragment<Real>::memory& memory) {
   for (index q = 0; q < count_; ++q) {
-    const auto at = static_cast<std::size_t>(q);
-    if (f.l[at] != f.l[at] || finite_[q]) continue;
+    if (f.l()[q] != f.l()[q] || finite_[q]) continue;
     workspace<T> own;
-    const fragment<Real> alone = block(*this, q).leaf(t, own);
-    std::copy(alone.o.begin(), alone.o.end(), f.o.data() + q * p_.dv);
+    const fragment<Real> alone = block(*this, q).leaf(t, own, memory);
+    std::copy_n(alone.o(), p_.dv, f.o() + q * p_.dv);
   }
 }
 

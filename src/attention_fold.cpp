@@ -156,7 +156,7 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
                          .next_v = nullptr,
                          .q = q_.data(),
                          .scale = p_.scale,
-                         .pairs = pairs_.data(),
+                         .pairs = w_->pairs.data(),
                          .k_step = 0,
                          .k_tiles = nullptr,
                          .v_tiles = nullptr,
@@ -221,20 +221,20 @@ void block<T>::fold_tile(index first, index last, Real* o) {
 }
 
 template <class T>
-auto block<T>::leaf(index t, workspace<T>& w) -> fragment<Real> {
+auto block<T>::leaf(index t, workspace<T>& w, typename fragment<Real>::memory& memory) -> fragment<Real> {
   if (m_.empty()) prepare();
   prepare(w);
   w_ = &w;
-  fragment<Real> f = fold_leaf(t);
+  fragment<Real> f(count_, p_.dv, memory);
+  fold_leaf(t, f);
   finish(f);
-  if (!is_careful_ && !p_.takes_integers) mend(t, f);  // integers have left it out
+  if (!is_careful_ && !p_.takes_integers) mend(t, f, memory);  // integers have left it out
   return f;
 }
 
 template <class T>
-auto block<T>::fold_leaf(index t) -> fragment<Real> {
-  fragment<Real> f(count_, p_.dv, typename fragment<Real>::to_be_written{});
-  Real* const o = has_key_lanes_ ? f.o.data() : w_->o.data();
+void block<T>::fold_leaf(index t, const fragment<Real>& f) {
+  Real* const o = has_key_lanes_ ? f.o() : w_->o.data();
   std::fill(o, o + lanes_ * width_of_o(), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
@@ -250,12 +250,11 @@ auto block<T>::fold_leaf(index t) -> fragment<Real> {
   }
   if (by_rows_) {
     const index width = tiles::whole(p_.dv, 32);
-    for (index q = 0; q < count_; ++q) std::copy(o + q * width, o + q * width + p_.dv, f.o.data() + q * p_.dv);
+    for (index q = 0; q < count_; ++q) std::copy_n(o + q * width, p_.dv, f.o() + q * p_.dv);
   } else if (!has_key_lanes_) {
     const tiles::query_lanes<Real>& kernel = tiles::current(false);
-    kernel.transpose({o, lanes_, f.o.data(), p_.dv, p_.dv, count_});
+    kernel.transpose({o, lanes_, f.o(), p_.dv, p_.dv, count_});
   }
-  return f;
 }
 
 template class block<float>;

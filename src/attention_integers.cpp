@@ -102,7 +102,7 @@ void block<T>::fold_by_integers([[maybe_unused]] index first, [[maybe_unused]] i
           .q = reinterpret_cast<const std::int32_t*>(q_.data()),
           .q_scale = q_scale_.data(),
           .s = w_->s.data(),
-          .p = reinterpret_cast<std::int32_t*>(pairs_.data()),
+          .p = reinterpret_cast<std::int32_t*>(w_->pairs.data()),
           .p_scale = p_scale_.data(),
           .o = w_->o.data(),
           .m = m_.data(),

@@ -56,7 +56,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
            .next_v = fetches ? next().v : nullptr,
            .q = q_.data(),
            .scale = p_.scale,
-           .pairs = pairs_.data(),
+           .pairs = w_->pairs.data(),
            .k_step = last - first == attention_tile_keys ? k_step : 0,
            .k_tiles = w_->k_tiles.data() + slot * attention_tile_keys * tiles::whole(p_.d, 32),
            .v_tiles = w_->v_tiles.data() + slot * attention_tile_keys * tiles::whole(p_.dv, 32),

@@ -76,20 +76,29 @@ class forest {
   }
   /// perfect() of the tiles present: nothing where there are none.
   template <class M>
-  [[nodiscard]] std::optional<State> value(const M& m) const {
-    if (nodes_.empty()) return std::nullopt;
-    const index end = (nodes_.back().position + 1) << nodes_.back().level;
-    const auto level = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(end - 1)));  // the root covers [0, 2^level)
-    return evaluate(m, std::span(nodes_), level, 0);
+  [[nodiscard]] std::optional<State> value(const M& m) const& {
+    return root(m, std::span(nodes_));
+  }
+  /// The same of a forest that has served: its states are moved.
+  template <class M>
+  [[nodiscard]] std::optional<State> value(const M& m) && {
+    return root(m, std::span(nodes_));
   }
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
   [[nodiscard]] const std::vector<node<State>>& nodes() const noexcept { return nodes_; }
 
  private:
+  template <class M, class Node>
+  static std::optional<State> root(const M& m, std::span<Node> all) {
+    if (all.empty()) return std::nullopt;
+    const index end = (all.back().position + 1) << all.back().level;
+    const auto level = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(end - 1)));  // the root covers [0, 2^level)
+    return evaluate(m, all, level, 0);
+  }
   /// The node (level, position), of which `part` holds what is present.
-  template <class M>
-  static State evaluate(const M& m, std::span<const node<State>> part, int level, index position) {
-    if (part.size() == 1) return part.front().state;
+  template <class M, class Node>
+  static State evaluate(const M& m, std::span<Node> part, int level, index position) {
+    if (part.size() == 1) return std::move(part.front().state);
     const index middle = (2 * position + 1) << (level - 1);  // the first tile of the right child
     std::size_t left = 0;
     while (left < part.size() && (part[left].position << part[left].level) < middle) ++left;

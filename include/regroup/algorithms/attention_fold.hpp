@@ -74,17 +74,47 @@ class buffer {
   index size_ = 0;
 };
 
-/// The states of some queries: m and l, one a query, and unnormalised O, one row of dv a query.
-template <class Real>
-struct fragment {
-  std::vector<Real> m, l, o;
+/// What waits for its next use when it has served: fresh memory is dear.
+template <class X>
+class pool {
+  struct give_back {
+    pool* to;
+    void operator()(X* x) const {
+      const std::lock_guard lock(to->mutex_);
+      to->waiting_.emplace_back(x);
+    }
+  };
 
-  /// Of no keys.
-  fragment(index queries, index dv) : fragment(queries, dv, to_be_written{}) { std::fill(o.begin(), o.end(), -Real{}); }
-  /// O is 0, for a leaf that writes it.
-  struct to_be_written {};
-  fragment(index queries, index dv, to_be_written)
-      : m(static_cast<std::size_t>(queries), Real{hidden}), l(m.size()), o(m.size() * static_cast<std::size_t>(dv)) {}
+ public:
+  using pointer = std::unique_ptr<X, give_back>;
+  [[nodiscard]] pointer take() {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.empty()) return {new X, {this}};
+    X* const x = waiting_.back().release();
+    waiting_.pop_back();
+    return {x, {this}};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<X>> waiting_;
+};
+
+/// The states of some queries: m and l, one a query, and unnormalised O, one row of dv a query. Not initialised.
+template <class Real>
+class fragment {
+ public:
+  using memory = pool<buffer<Real>>;
+  fragment(index queries, index dv, memory& from) : queries_(queries), dv_(dv), numbers_(from.take()) {
+    numbers_->resize((dv + 2) * queries);
+  }
+  [[nodiscard]] Real* o() const noexcept { return numbers_->data(); }
+  [[nodiscard]] Real* m() const noexcept { return numbers_->data() + dv_ * queries_; }
+  [[nodiscard]] Real* l() const noexcept { return m() + queries_; }
+
+ private:
+  index queries_, dv_;
+  typename memory::pointer numbers_;
 };
 
 /// a := a b for `count` states of softmax_mean, each with a row of dv elements of O: `rescale`, element by element.
@@ -95,11 +125,17 @@ void merge(index count, index dv, Real* m_a, Real* l_a, Real* o_a, const Real* m
 template <class Real>
 struct fragments {
   static constexpr bool is_commutative = true;
-  index queries = 0;
-  index dv = 0;
-  fragment<Real> identity() const { return {queries, dv}; }
+  index queries, dv;
+  typename fragment<Real>::memory& memory;
+  fragment<Real> identity() const {
+    fragment<Real> none(queries, dv, memory);
+    std::fill_n(none.m(), queries, Real{hidden});
+    std::fill_n(none.l(), queries, Real{});
+    std::fill_n(none.o(), queries * dv, -Real{});
+    return none;
+  }
   fragment<Real> operator()(fragment<Real> a, const fragment<Real>& b) const {
-    merge(static_cast<index>(a.m.size()), dv, a.m.data(), a.l.data(), a.o.data(), b.m.data(), b.l.data(), b.o.data());
+    merge(queries, dv, a.m(), a.l(), a.o(), b.m(), b.l(), b.o());
     return a;
   }
 };
@@ -150,7 +186,7 @@ struct workspace {
   using Real = attention_real<T>;
   static constexpr index most_tiles = attention_leaf_keys / attention_tile_keys;
 
-  explicit workspace(index tiles_kept = 2) { keep(tiles_kept); }
+  workspace() { keep(2); }
   /// Begins another head, with memory for so many tiles.
   void keep(index tiles_kept) {
     tiles = tiles_kept;
@@ -159,34 +195,11 @@ struct workspace {
 
   index tiles = 0;                                    // that are kept
   index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
-  buffer<Real> s, o;
+  buffer<Real> s, o, pairs;
   buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two
   buffer<float> k_scales, v_scales;  // of integers
   std::uint64_t keys_without_scale[static_cast<std::size_t>(most_tiles)];
   std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];
-};
-
-/// Workspaces that wait for their next use: fresh memory is dear.
-template <class T>
-class workspaces {
- public:
-  using pointer = std::unique_ptr<workspace<T>>;
-  pointer take(index tiles_kept) {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return std::make_unique<workspace<T>>(tiles_kept);
-    pointer w = std::move(waiting_.back());
-    waiting_.pop_back();
-    w->keep(tiles_kept);
-    return w;
-  }
-  void give_back(pointer w) {
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(std::move(w));
-  }
-
- private:
-  std::mutex mutex_;
-  std::vector<pointer> waiting_;
 };
 
 /// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
@@ -203,7 +216,7 @@ class block {
   /// The leaves that hold a key which some query may see.
   [[nodiscard]] key_range leaves() const noexcept;
   /// The states of leaf `t`. The workspace keeps tiles of no other key head.
-  [[nodiscard]] fragment<Real> leaf(index t, workspace<T>& w);
+  [[nodiscard]] fragment<Real> leaf(index t, workspace<T>& w, typename fragment<Real>::memory& memory);
 
  private:
   /// Where the keys and values of one tile begin.
@@ -219,7 +232,7 @@ class block {
   void prepare(workspace<T>& w) const;
   void round_queries();
   [[nodiscard]] index width_of_o() const noexcept { return p_.packs() ? (p_.dv + 31) / 32 * 32 : p_.dv; }
-  fragment<Real> fold_leaf(index t);
+  void fold_leaf(index t, const fragment<Real>& f);
   [[nodiscard]] bool passes_second_cache() const;
   void fold_tile(index first, index last, Real* o);
   template <class E>
@@ -238,8 +251,8 @@ class block {
   void mask(index first, index last, Real* s);
   template <class E>
   void leave_out_hidden(const Real* s, index step, rows<E>& at) const;
-  void finish(fragment<Real>& f);
-  void mend(index t, fragment<Real>& f);
+  void finish(const fragment<Real>& f);
+  void mend(index t, const fragment<Real>& f, typename fragment<Real>::memory& memory);
   [[nodiscard]] index tile_end(index first) const;
   void find_rows(index first, index last, rows<T>& to) const;
   template <class E>
@@ -259,7 +272,7 @@ class block {
   workspace<T>* w_ = nullptr;
   bool has_queries_without_scale_ = false;
   buffer<Real> q_, m_, l_, frame_, factor_, q_scale_, p_scale_, scores_;
-  buffer<Real> k_, v_, pairs_;  // one tile's rows, widened
+  buffer<Real> k_, v_;          // one tile's rows, widened
   buffer<T> k_copy_, v_copy_;   // or copied
   buffer<std::byte> nothing_;   // a row of zeros, of either type
   rows<T> found_[2];  // this tile's and the next one's, or the other way round
@@ -285,12 +298,14 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   const index run_leaves = index{1} << level;
   const index runs = std::max<index>((leaves + run_leaves - 1) / run_leaves, 1);
 
-  workspaces<T> memory;
+  pool<workspace<T>> workspaces;
+  typename fragment<Real>::memory memory;
   // put(a block, its number, its states) for all blocks of a group, which go through the leaves together.
   const auto fold_run = [&](index g, index r, const auto& put) {
     const index first_block = g / groups_of_head * of_head + g % groups_of_head * together;
     const index last_block = std::min(first_block + together, (g / groups_of_head + 1) * of_head);
-    auto w = memory.take(last_block - first_block > 1 ? workspace<T>::most_tiles : 2);
+    const auto w = workspaces.take();
+    w->keep(last_block - first_block > 1 ? workspace<T>::most_tiles : 2);
     std::vector<block<T>> members;
     members.reserve(static_cast<std::size_t>(last_block - first_block));
     for (index number = first_block; number < last_block; ++number) members.emplace_back(p, number, range);
@@ -299,21 +314,19 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
       for (std::size_t i = 0; i < members.size(); ++i) {
         const auto [first, last] = members[i].leaves();
         if (t < first || t >= last) continue;
-        results[i].push(fragments<Real>{members[i].queries(), p.dv}, {0, t, members[i].leaf(t, *w)});
+        results[i].push(fragments<Real>{members[i].queries(), p.dv, memory}, {0, t, members[i].leaf(t, *w, memory)});
       }
     }
-    memory.give_back(std::move(w));
     for (std::size_t i = 0; i < members.size(); ++i) {
       put(members[i], first_block + static_cast<index>(i), std::move(results[i]));
     }
   };
-  const auto put = [&](const block<T>& b, index, const states& all) {  // the sink's
-    const fragments<Real> m{b.queries(), p.dv};
-    const std::optional<fragment<Real>> value = all.value(m);
-    const fragment<Real>& state = value ? *value : m.identity();
+  const auto put = [&](const block<T>& b, index, states&& all) {  // the sink's
+    const fragments<Real> m{b.queries(), p.dv, memory};
+    std::optional<fragment<Real>> value = std::move(all).value(m);
+    const fragment<Real> state = value ? *std::move(value) : m.identity();
     for (index lane = 0; lane < b.queries(); ++lane) {
-      const auto at = static_cast<std::size_t>(lane);
-      sink(b.batch(), b.head(lane), b.query(lane), state.m[at], state.l[at], state.o.data() + lane * p.dv);
+      sink(b.batch(), b.head(lane), b.query(lane), state.m()[lane], state.l()[lane], state.o() + lane * p.dv);
     }
   };
   const double multiply_adds = static_cast<double>(std::min(p.rows(), together * block_queries) * p.row_length()) *
@@ -327,10 +340,11 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
     });
   });
   ex.for_each(blocks, static_cast<double>(block_queries * runs * p.dv), [&](index number) {
-    const fragments<Real> m{0, p.dv};
+    const block<T> b(p, number, {0, 0});
+    const fragments<Real> m{b.queries(), p.dv, memory};
     states all;
     for (index r = 0; r < runs; ++r) all.append(m, std::move(parts[static_cast<std::size_t>(number * runs + r)]));
-    put(block<T>(p, number, {0, 0}), number, all);
+    put(b, number, std::move(all));
   });
 }
 

@@ -134,8 +134,11 @@ class attention_state {
   /// The state of no queries, which merging replaces.
   attention_state() = default;
   /// The state of no keys for queries of shape `outer` = (..., H, Nq) and values of length dv.
-  attention_state(const shape& outer, index dv)
-      : outer_(outer), dv_(dv), states_(view<Real>(nullptr, outer).size(), dv) {}
+  attention_state(const shape& outer, index dv) : outer_(outer), dv_(dv) {
+    const auto queries = static_cast<std::size_t>(view<Real>(nullptr, outer).size());
+    states_ = {std::vector(queries, Real{hidden}), std::vector(queries, Real{}),
+               std::vector(queries * static_cast<std::size_t>(dv), -Real{})};
+  }
   /// Folds keys: `attention_state(par, q, dense(k, v), {.mask = causal{}})`. Ragged queries (tokens, H, d) give the outer
   /// shape (H, tokens). Work, memory and errors as `attention`; sinks wait for `normalise`.
   template <executor Executor, class Q, class Keys>
@@ -227,7 +230,9 @@ class attention_state {
 
   shape outer_{0, 0};
   index dv_ = 0;
-  attention_fold::fragment<Real> states_{0, 0};
+  struct {
+    std::vector<Real> m, l, o;
+  } states_;
 };
 
 template <class Executor, class Q, class Keys>
