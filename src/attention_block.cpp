@@ -138,21 +138,22 @@ void merge(index count, index dv, Real* m_a, Real* l_a, Real* o_a, const Real* m
 template <class T>
 void block<T>::finish(const fragment<Real>& f) {
   host::dispatch([&, n = p_.dv, count = count_] {
+    const auto is_finite = [](Real* o, index size) {
+      int infinite = 0;
+      for (index i = 0; i < size; ++i) {
+        infinite |= o[i] - o[i] == 0 ? 0 : 1;
+        o[i] += Real{};
+      }
+      return infinite == 0;
+    };
+    const bool all_finite = is_finite(f.o(), count * n);
     for (index q = 0; q < count; ++q) {
       const Real l = l_.data()[q], m = l == l ? m_.data()[q] + Real{} : l;
       f.l()[q] = l;
       f.m()[q] = m;
       Real* const o = f.o() + q * n;
-      int infinite = 0;
-      if (m == Real{hidden}) {
-        std::fill_n(o, n, -Real{});
-      } else {
-        for (index c = 0; c < n; ++c) {
-          infinite |= o[c] - o[c] == 0 ? 0 : 1;
-          o[c] += Real{};
-        }
-      }
-      finite_[q] = infinite == 0;
+      if (m == Real{hidden}) std::fill_n(o, n, -Real{});
+      finite_[q] = all_finite || is_finite(o, n);
     }
   });
 }

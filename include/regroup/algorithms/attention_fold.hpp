@@ -20,6 +20,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -171,10 +172,15 @@ struct problem {
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
   /// Blocks of one head that are folded together, so that K and V are packed once for all of them: as many as leave enough
-  /// to share out to `threads`.
+  /// to share out to `threads`; more than 32 where their states, one a level of the tree, take little memory.
   [[nodiscard]] index blocks_together(index threads) const noexcept {
+    if (!packs()) return 1;
     const index enough = threads > 1 ? 8 * threads : 1;
-    return packs() ? std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, 32)) : 1;
+    const auto leaves = static_cast<std::uint64_t>(extents.keys / attention_leaf_keys + 1);
+    const index levels = static_cast<index>(std::bit_width(leaves));
+    const index bytes = levels * block_rows() * (dv + 2) * index{sizeof(Real)};
+    const index most = std::clamp<index>((index{2} << 20) / bytes, 32, 64);
+    return std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, most));
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
 };
