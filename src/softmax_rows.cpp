@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax's loops for any processor, and which instruction set serves.
 #include "softmax_rows_table.hpp"
-
-#include "regroup/host/dispatch.hpp"
+#include "targets.hpp"
 
 namespace regroup::softmax_parts {
 
@@ -10,19 +9,11 @@ template <class X, class Y>
 requires has_row_kernels<X, Y>
 const row_kernels<X, Y>& current_row_kernels() {
   static constexpr all_row_kernels baseline = row_kernels_of<4>();
-  switch (host::current_target()) {
 #if defined(__x86_64__)
-    case host::target::x86_64_v4_amx:
-    case host::target::x86_64_v4_bf16:
-    case host::target::x86_64_v4_vnni:
-    case host::target::x86_64_v4:
-      return std::get<row_kernels<X, Y>>(rows_v4);
-    case host::target::x86_64_v3:
-      return std::get<row_kernels<X, Y>>(rows_v3);
+  return std::get<row_kernels<X, Y>>(host::best_of(rows_v4, rows_v3, baseline));
+#else
+  return std::get<row_kernels<X, Y>>(baseline);
 #endif
-    default:
-      return std::get<row_kernels<X, Y>>(baseline);
-  }
 }
 
 template const row_kernels<float, float>& current_row_kernels();

@@ -8,4 +8,23 @@ namespace regroup::host {
 
 bool has(target t);
 
+#if defined(__x86_64__)
+/// Which serves the current target: what is written for AVX-512, for AVX2 or for neither.
+template <class X>
+const X& best_of(const X& v4, const X& v3, const X& baseline) {
+  switch (current_target()) {
+    case target::x86_64_v4_amx:
+    case target::x86_64_v4_bf16:
+    case target::x86_64_v4_vnni:
+    case target::x86_64_v4:
+      return v4;
+    case target::x86_64_v3:
+      return v3;
+    case target::baseline:
+      break;
+  }
+  return baseline;
+}
+#endif
+
 }  // namespace regroup::host

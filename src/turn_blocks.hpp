@@ -2,7 +2,7 @@
 // A matrix turned by square blocks, of which each instruction set's file knows its own. Level: lane.
 #pragma once
 
-#ifdef __AVX2__
+#if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
@@ -15,13 +15,35 @@
 
 namespace regroup::host::turning {
 
-using turner = void(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
-
+/// Of elements of 2, 4 and 8 bytes.
+struct turners {
+  void (*half_words)(const matrix&);
+  void (*words)(const matrix&);
+  void (*long_words)(const matrix&);
+};
 #if defined(__x86_64__)
-turner half_words_v3, words_v3, long_words_v3;
+extern const turners turners_v3, turners_v4;
 #endif
 
 namespace {
+
+/// As copy_lines_past_caches, without a choice.
+template <int Bytes>
+void copy_line(std::byte* to, const std::byte* from, std::size_t bytes) {
+#ifdef __AVX512F__
+  const auto* const line = reinterpret_cast<const __m512i*>(from);
+  if constexpr (Bytes == 64) return _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(line));
+#endif
+#ifdef __AVX2__
+  const auto* const half = reinterpret_cast<const __m256i*>(from);
+  auto* const half_to = reinterpret_cast<__m256i*>(to);
+  if constexpr (Bytes == 32) {
+    _mm256_stream_si256(half_to, _mm256_loadu_si256(half));
+    return _mm256_stream_si256(half_to + 1, _mm256_loadu_si256(half + 1));
+  }
+#endif
+  copy_lines_past_caches(to, from, bytes);
+}
 
 /// A square in registers of Bytes, of rows that begin anywhere: lane by lane, each with rows of its own, which are joined as
 /// they are loaded.
@@ -29,13 +51,18 @@ template <class Word, int Bytes>
 struct block {
   typedef Word vector __attribute__((vector_size(Bytes)));  // NOLINT: an alias cannot carry it in a template
   static constexpr int size = sizeof(Word), in_lane = 16 / size, side = Bytes / size;
+  static constexpr int steps = std::max(in_lane * Bytes / 128, 1);
   /// Steps are in bytes.
-  static void turn(const char* from, index from_step, char* to, index to_step) {
+  template <class Meanwhile>
+  [[gnu::always_inline]] static void turn(const char* from, index from_step, char* to, index to_step,
+                                          const Meanwhile& meanwhile) {
     for (index part = 0; part < side / in_lane; ++part, from += 16, to += in_lane * to_step) {
       vector x[static_cast<std::size_t>(in_lane)];
       unrolled<in_lane>([&](int i) { x[i] = joined(from + i * from_step, in_lane * from_step); });
       turn_in_lanes(x);
+      for (int step = 0; step < steps / 2; ++step) meanwhile();
       unrolled<in_lane>([&](int i) { std::memcpy(to + i * to_step, &x[i], Bytes); });
+      for (int step = steps / 2; step < steps; ++step) meanwhile();
     }
   }
 
@@ -45,10 +72,16 @@ struct block {
     if constexpr (Bytes == 16) {
       std::memcpy(&x, from, sizeof x);
     } else {
-      static_assert(Bytes == 32);
 #ifdef __AVX2__
       const auto load = [](const char* lane) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(lane)); };
-      x = vector(_mm256_inserti128_si256(_mm256_castsi128_si256(load(from)), load(from + step), 1));
+      const __m256i two = _mm256_inserti128_si256(_mm256_castsi128_si256(load(from)), load(from + step), 1);
+      if constexpr (Bytes == 32) x = vector(two);
+#ifdef __AVX512F__
+      if constexpr (Bytes == 64) {
+        const __m512i three = _mm512_inserti32x4(_mm512_castsi256_si512(two), load(from + 2 * step), 2);
+        x = vector(_mm512_inserti32x4(three, load(from + 3 * step), 3));
+      }
+#endif
 #endif
     }
     return x;
@@ -57,13 +90,13 @@ struct block {
 
 /// By squares of Bytes; what is left over is turned with elements beside it again, in a square that ends where they do. A
 /// matrix narrower than a square is turned by smaller ones, or element by element.
-template <class Word, int Bytes>
-void turn_by(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns) {
+template <class Word, int Bytes, class Meanwhile>
+[[gnu::always_inline]] inline void turn_by_squares(const matrix& x, const Meanwhile& meanwhile) {
   using square = block<Word, Bytes>;
   constexpr index size = square::size, side = square::side;
-  const index from_step = from_pitch * size, to_step = to_pitch * size;
-  const auto* const in = static_cast<const char*>(from);
-  auto* const out = static_cast<char*>(to);
+  const index rows = x.rows, columns = x.columns, from_step = x.from_pitch * size, to_step = x.to_pitch * size;
+  const auto* const in = static_cast<const char*>(x.from);
+  auto* const out = static_cast<char*>(x.to);
   if (rows >= side && columns >= side) {
     const index next = side * from_step;
     const bool far = next >= 4096;  // memory does not foresee rows that far apart, and is asked for the next ones
@@ -74,16 +107,30 @@ void turn_by(const void* from, index from_pitch, void* to, index to_pitch, index
         for (index i = 0; far && c % (64 / size) == 0 && i < side; ++i) {
           __builtin_prefetch(in + (row + i) * from_step + column * size + next);
         }
-        square::turn(in + row * from_step + column * size, from_step, out + column * to_step + row * size, to_step);
+        square::turn(in + row * from_step + column * size, from_step, out + column * to_step + row * size, to_step,
+                     meanwhile);
       }
     }
   } else if constexpr (Bytes > 16) {
-    turn_by<Word, 16>(from, from_pitch, to, to_pitch, rows, columns);
+    turn_by_squares<Word, Bytes / 2>(x, meanwhile);
   } else {
     for (index r = 0; r < rows; ++r) {
       for (index c = 0; c < columns; ++c) std::memcpy(out + c * to_step + r * size, in + r * from_step + c * size, size);
     }
   }
+}
+
+template <class Word, int Bytes>
+void turn_by(const matrix& x) {
+  if (x.meanwhile == nullptr) return turn_by_squares<Word, Bytes>(x, [] {});
+  traffic t = *x.meanwhile;  // in registers
+  turn_by_squares<Word, Bytes>(x, [&] { t.step(copy_line<Bytes>); });
+  *x.meanwhile = t;
+}
+
+template <int Bytes>
+constexpr turners turners_of() {
+  return {turn_by<std::uint16_t, Bytes>, turn_by<std::uint32_t, Bytes>, turn_by<std::uint64_t, Bytes>};
 }
 
 }  // namespace

@@ -5,15 +5,7 @@
 
 namespace regroup::host::turning {
 
-void half_words_v3(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns) {
-  turn_by<std::uint16_t, 32>(from, from_pitch, to, to_pitch, rows, columns);
-}
-void words_v3(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns) {
-  turn_by<std::uint32_t, 32>(from, from_pitch, to, to_pitch, rows, columns);
-}
-void long_words_v3(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns) {
-  turn_by<std::uint64_t, 32>(from, from_pitch, to, to_pitch, rows, columns);
-}
+constinit const turners turners_v3 = turners_of<32>();
 
 }  // namespace regroup::host::turning
 #endif

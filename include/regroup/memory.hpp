@@ -65,38 +65,48 @@ inline std::size_t bytes_to_line(const void* p) {
   return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
 }
 
-/// Copies to a place past the caches, some lines at a time, so that memory writes while something else is computed. What
-/// shares a line with others goes through the caches.
-class gradual_copy {
+/// What memory does while something else is computed, a line at a time, which it can keep up with: lines that will be read
+/// are fetched into the second cache, and a result is copied past the caches. What of it shares a line with others goes
+/// through them.
+class traffic {
  public:
-  gradual_copy() = default;
-  gradual_copy(const void* from, void* to, std::size_t bytes)
-      : from_(static_cast<const std::byte*>(from)), to_(static_cast<std::byte*>(to)), bytes_(bytes) {
-    const std::size_t ragged = std::min(bytes_to_line(to), bytes);
-    if (ragged > 0) std::memcpy(to_, from_, ragged);
-    advance(ragged);
+  /// The lines to be fetched next; they may be past the end of anything.
+  void fetch(const void* first, std::size_t bytes) {
+    fetched_ = reinterpret_cast<std::uintptr_t>(first) - at_;
+    fetch_end_ = at_ + bytes;
   }
-  /// The next `n` bytes, whole lines, if there are as many.
-  void step(std::size_t n) {
-    if (n > bytes_) return;
-    copy_lines_past_caches(to_, from_, n);
-    advance(n);
+  /// The next result, when the one before is written.
+  void write(const void* from, void* to, std::size_t bytes) {
+    finish();
+    const std::size_t ragged = std::min(bytes_to_line(to), bytes);
+    if (ragged > 0) std::memcpy(to, from, ragged);
+    from_ = static_cast<const std::byte*>(from) + ragged;
+    to_ = static_cast<std::byte*>(to) + ragged;
+    at_ = fetch_end_ = 0;
+    write_end_ = bytes - ragged;
+  }
+  /// The next line of both, by a function that copies lines past the caches.
+  template <class CopyLines>
+  [[gnu::always_inline]] void step(const CopyLines& copy_lines) {
+    const std::size_t end = at_ + cache_line;
+    if (end <= fetch_end_) __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + at_), 0, 2);
+    if (end <= write_end_) copy_lines(to_ + at_, from_ + at_, cache_line);
+    at_ = end;
   }
   void finish() {
-    step(bytes_ / cache_line * cache_line);
-    if (bytes_ > 0) std::memcpy(to_, from_, bytes_);
-    bytes_ = 0;
+    if (at_ >= write_end_) return;
+    const std::size_t lines = (write_end_ - at_) / cache_line * cache_line, rest = write_end_ - at_ - lines;
+    if (lines > 0) copy_lines_past_caches(to_ + at_, from_ + at_, lines);
+    if (rest > 0) std::memcpy(to_ + at_ + lines, from_ + at_ + lines, rest);
+    at_ = write_end_;
   }
 
  private:
-  void advance(std::size_t n) {
-    from_ += n;
-    to_ += n;
-    bytes_ -= n;
-  }
+  std::size_t at_ = 0;  // of both
+  std::size_t fetch_end_ = 0, write_end_ = 0;
+  std::uintptr_t fetched_ = 0;
   const std::byte* from_ = nullptr;
   std::byte* to_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace regroup

@@ -40,12 +40,29 @@ constexpr void prefix_lanes(const M& m, columns<state_of<M>>& lane, index count)
   }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
 }
 
-/// lane[j] = P[j]; what later tiles ask for. `seen` as in fold_pieces.
-template <class M, class Tile, class Seen>
-constexpr tile_summary<state_of<M>> prefix_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane,
-                                                  const Seen& seen) {
-  const index count = pieces_of(t.size());
-  fold_pieces(m, t, lane, seen);
+/// fold_pieces, whose lanes of elements 0 to i stay in kept_at(i), which may be where element i of the pieces was.
+template <class M, class Tile, class Kept, class Seen>
+constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Kept& kept_at,
+                           const Seen& seen) {
+  with_pieces(t.size(), [&](const auto count, const auto rest) {
+    auto&& first = kept_at(0);
+    for (index j = 0; j < count; ++j) first.set(j, regroup::lift(m, t.at(0, j)));
+    seen();
+    for_steps(1, count, rest, [&](index i, const auto present) {
+      auto&& before = kept_at(i - 1);
+      auto&& kept = kept_at(i);
+      for (index j = 0; j < present; ++j) kept.set(j, regroup::append(m, i, before.get(j), t.at(i, j)));
+      seen();
+    });
+    auto&& whole = kept_at(piece_elements - 1);
+    for (index j = 0; j < count - 1; ++j) lane.set(j, whole.get(j));
+    lane.set(count - 1, kept_at(rest - 1).get(count - 1));
+  });
+}
+
+/// lane[j], the fold of piece j, becomes P[j]; what later tiles ask for.
+template <class M>
+constexpr tile_summary<state_of<M>> prefix_pieces(const M& m, columns<state_of<M>>& lane, index count) {
   const state_of<M> last = lane.get(count - 1);
   prefix_lanes(m, lane, count);
   if (count == 1) return {lane.get(0), std::nullopt, last};
@@ -111,27 +128,26 @@ class tile_scanner {
     if constexpr (moves) {
       buffers& b = *buffers_;
       const X* const data = contiguous_elements(s);
-      next_ = data == nullptr ? nullptr : data + ahead * tile_elements;
-      next_end_ = data == nullptr ? nullptr : next_ + count_;
+      if (data != nullptr) memory_.fetch(data + ahead * tile_elements, static_cast<std::size_t>(count_) * sizeof(X));
       if (data == nullptr) {
         for (index k = 0; k < count_; ++k) {
           b.elements[static_cast<std::size_t>(k % piece_elements * lanes + k / piece_elements)] = s[first_ + k];
         }
       }
       dispatch([&] {
-        if (data != nullptr) turn_by_quarters(data, b.elements.data(), turning_to::lanes);
-        summary.emplace(prefix_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, total_,
-                                      [&](index i, index present, const columns<state>& lane) {
-                                        if constexpr (keeps) {
-                                          auto&& kept = kept_at(i);
-                                          for (index j = 0; j < present; ++j) kept.set(j, lane.get(j));
-                                        }
-                                        step(1);
-                                      }));
+        if (data != nullptr) turn(data, b.elements.data(), count_, turning_to::lanes, &memory_);
+        const tile<load_turned<X>> elements{{b.elements.data()}, count_};
+        const auto seen = [&](auto&&...) { step(); };
+        if constexpr (keeps) {
+          keep_pieces(m_, elements, total_, [&](index i) -> decltype(auto) { return kept_at(i); }, seen);
+        } else {
+          fold_pieces(m_, elements, total_, seen);
+        }
+        summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
       });
     } else {
-      with_tile(s, first_, count_,
-                [&](const auto& elements) { summary.emplace(prefix_pieces(m_, elements, total_, [](auto&&...) {})); });
+      with_tile(s, first_, count_, [&](const auto& elements) { fold_pieces(m_, elements, total_, [](auto&&...) {}); });
+      summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
     }
     return *std::move(summary);
   }
@@ -160,7 +176,7 @@ class tile_scanner {
 
   void finish() {
     if (!past_caches_) return;
-    writing_.finish();
+    memory_.finish();
     finish_past_caches();
   }
 
@@ -175,9 +191,6 @@ class tile_scanner {
     alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;      // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
   };
-  static constexpr std::size_t bytes_a_step =
-      (piece_elements * sizeof(Place) + cache_line - 1) / cache_line * cache_line;
-
   /// The prefixes that end with element i of the pieces, which may stand where that element did.
   [[nodiscard]] decltype(auto) kept_at(index i) {
     if constexpr (keeps_in_place) {
@@ -205,28 +218,9 @@ class tile_scanner {
       return nullptr;
     }
   }
-  /// What memory does meanwhile, in 4 piece_elements steps to a tile: it brings the next one and writes the one before.
-  void step(index n) {
-    if (next_ < next_end_) {
-      const index some = std::min(n * piece_elements, index{next_end_ - next_});
-      prefetch<1>(next_, some);
-      next_ += some;
-    }
-    if (past_caches_) writing_.step(static_cast<std::size_t>(n) * bytes_a_step);
-  }
-  template <class T>
-  void turn_by_quarters(const T* from, T* to, turning_to where) {
-    constexpr index quarter = tile_elements / 4;
-    constexpr index lane = quarter / piece_elements;
-    for (index k = 0; k * quarter < count_; ++k) {
-      const index n = std::min(quarter, count_ - k * quarter);
-      if (where == turning_to::lanes) {
-        turn(from + k * quarter, to + k * lane, n, where);
-      } else {
-        turn(from + k * lane, to + k * quarter, n, where);
-      }
-      step(piece_elements / 4);
-    }
+  /// What memory does while all lanes combine, as while they are turned: it brings the next tile and writes the one before.
+  void step() {
+    for (int line = 0; line < (takes_time<M> ? 2 : 1); ++line) memory_.step(copy_lines_past_caches);
   }
 
   template <class Out>
@@ -242,7 +236,7 @@ class tile_scanner {
       const auto answer_lanes = [&](index i, index present, const auto& lane) {
         Place* const row = turned + i * lanes;
         for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
-        step(1);
+        step();
       };
       if constexpr (keeps) {
         with_pieces(count_, [&](const auto count, const auto rest) {
@@ -254,15 +248,14 @@ class tile_scanner {
         columns<state> within;
         fold_pieces(m_, tile<load_turned<X>>{{b.elements.data()}, count_}, within, answer_lanes);
       }
-      turn_by_quarters(turned, to, turning_to::pieces);
+      turn(turned, to, count_, turning_to::pieces, &memory_);
     });
     const Place* const from = answers - shift_;
     const auto bytes = static_cast<std::size_t>(count_) * sizeof(Place);
     if (place == nullptr) {
       for (index k = 0; k < count_; ++k) out[first_ + k] = from[k];
     } else if (past_caches_) {
-      writing_.finish();
-      writing_ = gradual_copy(from, place, bytes);
+      memory_.write(from, place, bytes);
       written_ = 1 - written_;
     } else if (to != place) {
       std::memcpy(place, from, bytes);
@@ -277,9 +270,7 @@ class tile_scanner {
   index count_ = 0;
   columns<state> total_;  // P of the tile
   std::unique_ptr<buffers> buffers_;
-  const X* next_ = nullptr;  // to be fetched
-  const X* next_end_ = nullptr;
-  gradual_copy writing_;
+  traffic memory_;
   int written_ = 0;  // which of the answers
 };
 

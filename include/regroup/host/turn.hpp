@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "regroup/host/tile.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::host {
 
@@ -16,23 +17,33 @@ namespace regroup::host {
 enum class turning_to { lanes, pieces };
 
 namespace turning {
-/// to[c * to_pitch + r] = from[r * from_pitch + c] of `rows` x `columns` elements of 2, 4 and 8 bytes, by squares in
-/// registers of the best instruction set.
-void half_words(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
-void words(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
-void long_words(const void* from, index from_pitch, void* to, index to_pitch, index rows, index columns);
+/// What is turned: to[c * to_pitch + r] = from[r * from_pitch + c] of `rows` x `columns` elements; and what memory does
+/// meanwhile, a line for every two that are turned.
+struct matrix {
+  const void* from;
+  index from_pitch;
+  void* to;
+  index to_pitch, rows, columns;
+  traffic* meanwhile;
+};
+/// Elements of 2, 4 and 8 bytes, by squares in registers of the best instruction set.
+void half_words(const matrix& x);
+void words(const matrix& x);
+void long_words(const matrix& x);
 }  // namespace turning
 
 /// A matrix turned: to[c * to_pitch + r] = from[r * from_pitch + c].
 template <class X>
 requires std::is_trivially_copyable_v<X>
-void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns) {
+void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns,
+          traffic* meanwhile = nullptr) {
+  const turning::matrix x{from, from_pitch, to, to_pitch, rows, columns, meanwhile};
   if constexpr (sizeof(X) == 2) {
-    turning::half_words(from, from_pitch, to, to_pitch, rows, columns);
+    turning::half_words(x);
   } else if constexpr (sizeof(X) == 4) {
-    turning::words(from, from_pitch, to, to_pitch, rows, columns);
+    turning::words(x);
   } else if constexpr (sizeof(X) == 8) {
-    turning::long_words(from, from_pitch, to, to_pitch, rows, columns);
+    turning::long_words(x);
   } else {
     for (index r = 0; r < rows; ++r) {
       for (index c = 0; c < columns; ++c) to[c * to_pitch + r] = from[r * from_pitch + c];
@@ -43,12 +54,12 @@ void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, in
 /// `n` elements of a tile, from the first of some piece on.
 template <class X>
 requires std::is_trivially_copyable_v<X>
-void turn(const X* from, X* to, index n, turning_to where) {
+void turn(const X* from, X* to, index n, turning_to where, traffic* meanwhile = nullptr) {
   const index whole = n / piece_elements;
   if (where == turning_to::lanes) {
-    turn(from, piece_elements, to, lanes, whole, piece_elements);
+    turn(from, piece_elements, to, lanes, whole, piece_elements, meanwhile);
   } else {
-    turn(from, lanes, to, piece_elements, piece_elements, whole);
+    turn(from, lanes, to, piece_elements, piece_elements, whole, meanwhile);
   }
   for (index k = whole * piece_elements; k < n; ++k) {
     const index turned = k % piece_elements * lanes + k / piece_elements;
@@ -62,7 +73,7 @@ template <class X>
 void turn_words(const X* from, std::uint64_t* to, index n) {
   constexpr index words = sizeof(X) / sizeof(std::uint64_t), in_piece = piece_elements * words;
   const index whole = n / piece_elements;
-  turning::long_words(from, in_piece, to, turned_pitch, whole, in_piece);
+  turning::long_words({from, in_piece, to, turned_pitch, whole, in_piece, nullptr});
   const auto* const bytes = reinterpret_cast<const std::byte*>(from);
   for (index k = whole * in_piece; k < n * words; ++k) {
     std::memcpy(to + k % in_piece * turned_pitch + whole, bytes + k * index{sizeof(std::uint64_t)}, sizeof(std::uint64_t));
