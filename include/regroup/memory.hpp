@@ -94,11 +94,10 @@ class traffic {
     at_ = end;
   }
   void finish() {
-    if (at_ >= write_end_) return;
-    const std::size_t lines = (write_end_ - at_) / cache_line * cache_line, rest = write_end_ - at_ - lines;
-    if (lines > 0) copy_lines_past_caches(to_ + at_, from_ + at_, lines);
-    if (rest > 0) std::memcpy(to_ + at_ + lines, from_ + at_ + lines, rest);
-    at_ = write_end_;
+    const std::size_t lines = write_end_ / cache_line * cache_line, rest = write_end_ - lines;
+    if (at_ < lines) copy_lines_past_caches(to_ + at_, from_ + at_, lines - at_);
+    if (rest > 0) std::memcpy(to_ + lines, from_ + lines, rest);
+    write_end_ = 0;
   }
 
  private:
