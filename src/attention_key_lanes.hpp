@@ -12,11 +12,11 @@
 namespace regroup::tiles {
 namespace {
 
-/// Forced inline, and called from loops rather than lambdas: g++ drops a call to a function that only prefetches.
+/// A row that is needed soon; as `fetch_line`.
 template <class T>
 [[gnu::always_inline]] inline void fetch(const T* row, index width) {
   const auto* const first = reinterpret_cast<const char*>(row);
-  for (index at = 0; at < width * index{sizeof(T)}; at += 64) __builtin_prefetch(first + at, 0, 3);
+  for (index at = 0; at < width * index{sizeof(T)}; at += 64) fetch_line(first + at);
 }
 
 /// Groups of keys, a lane each, whose scores are computed side by side: one chain over d is slower than memory where a

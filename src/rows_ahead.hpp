@@ -10,8 +10,17 @@
 namespace regroup::tiles {
 namespace {
 
-/// `count` rows of `width` numbers, and then others. Forced inline, and not called from lambdas that do nothing else: g++
-/// drops a call to a function that only prefetches.
+/// A line that is needed soon, into the first cache; on AMD into the second: on a Zen 4 that reads 21 to 28 GB/s, decoding
+/// took 11 to 13 where lines were asked for the first, and takes 17 to 18. Forced inline, and not called from lambdas that
+/// do nothing else: g++ drops a call to a function that only prefetches.
+[[gnu::always_inline]] inline void fetch_line(const char* line) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_is("amd")) return __builtin_prefetch(line, 0, 2);
+#endif
+  __builtin_prefetch(line, 0, 3);
+}
+
+/// `count` rows of `width` numbers, and then others.
 template <class T>
 class rows_ahead {
  public:
@@ -21,10 +30,10 @@ class rows_ahead {
   };
   explicit rows_ahead(const rows& now, const rows& then = {}) : now_(now), then_(then) {}
   [[nodiscard]] bool is_empty() const { return now_.count == 0 && then_.count == 0; }
-  /// A line, into the first cache.
+  /// The next line, which is needed soon.
   [[gnu::always_inline]] void fetch_line() {
     if (!has_row()) return;
-    __builtin_prefetch(reinterpret_cast<const char*>(*now_.first) + at_, 0, 3);
+    tiles::fetch_line(reinterpret_cast<const char*>(*now_.first) + at_);
     at_ += 64;
     if (at_ >= now_.width * index{sizeof(T)}) next_row();
   }
@@ -36,7 +45,7 @@ class rows_ahead {
     }
     next_row();
   }
-  /// All that is left, into the first.
+  /// All that is left, line by line.
   [[gnu::always_inline]] void fetch_rest() {
     while (has_row()) fetch_line();
   }

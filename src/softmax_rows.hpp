@@ -43,12 +43,18 @@ struct row_loops {
       }
     });
   }
+  /// Asks memory for what will be read after x.
+  [[gnu::always_inline]] static void fetch(const X* x) {
+    const auto* const later = reinterpret_cast<const char*>(x) + bytes_ahead;
+    for (index b = 0; b < pair * index{sizeof(X)}; b += index{cache_line}) __builtin_prefetch(later + b, 0, 2);
+  }
   template <bool Whole, class T>
   [[gnu::always_inline]] static void store(const two& v, T* to, index count) {
     Whole ? tiles::store<Pack>(v, to) : tiles::store_some<Pack>(v, to, count);
   }
 
-  /// Writes a row's outputs in order.
+  /// Writes a row's outputs in order; of weights, those that were kept or, `Anew`, once more from the elements.
+  template <bool Anew = false>
   class outputs {
    public:
     outputs(const form& f, const row_outputs<X, Y>& row)
@@ -83,16 +89,24 @@ struct row_loops {
     template <bool Whole, bool PastCaches>
     [[gnu::always_inline]] void put(index at, index count) const {
       two v;
-      if constexpr (OfWeights) {
+      if constexpr (OfWeights && !Anew) {
         unrolled<2>([&](int k) {
           v[k] = Whole ? Pack::load(row_.weights + at + k * width)
                        : Pack::load_some(row_.weights + at + k * width, std::clamp<index>(count - k * width, 0, width));
-          v[k].x = v[k].x * a_.x;
         });
-        if (shares_) share(v, at);
       } else {
+        if constexpr (Anew) fetch(row_.x + at);
         load<Whole>(v, row_.x + at, scale_, count, m_);
-        unrolled<2>([&](int k) { v[k].x = v[k].x - m_.x - b_.x; });
+        unrolled<2>([&](int k) { v[k].x = v[k].x - m_.x; });
+        if constexpr (OfWeights) {
+          tiles::decay<Pack, 2>(v);
+        } else {
+          unrolled<2>([&](int k) { v[k].x = v[k].x - b_.x; });
+        }
+      }
+      if constexpr (OfWeights) {
+        unrolled<2>([&](int k) { v[k].x = v[k].x * a_.x; });
+        if (shares_) share(v, at);
       }
       if constexpr (PastCaches) {
         tiles::store_past_caches<Pack>(v, row_.y + at);
@@ -168,13 +182,12 @@ struct row_loops {
 
   [[gnu::flatten]] static Real sweep(const form& f, const row_sweep<X, Y>& row, Real* leaves) {
     const Pack scale = Pack::all(f.scale), m = Pack::all(row.m);
-    outputs before(f, row.before);
+    outputs<> before(f, row.before);
     maximum next;
     const X *const x = row.x, *const next_x = row.next;
     Real* const weights = row.weights;
     const auto step = [&]<bool Whole>(std::bool_constant<Whole>, index i, index count, const auto& to) {
-      const auto* const later = reinterpret_cast<const char*>(next_x + i) + bytes_ahead;
-      for (index b = 0; b < pair * index{sizeof(X)}; b += index{cache_line}) __builtin_prefetch(later + b, 0, 2);
+      fetch(next_x + i);
       two v, ahead;
       load<Whole>(v, x + i, scale, count, m);
       load<Whole>(ahead, next_x + i, scale, count, maximum::least());
@@ -234,7 +247,12 @@ struct row_loops {
     return next.value();
   }
 
-  [[gnu::flatten]] static void write(const form& f, const row_outputs<X, Y>& row) { outputs(f, row).finish(); }
+  [[gnu::flatten]] static void write(const form& f, const row_outputs<X, Y>& row) {
+    if constexpr (OfWeights) {
+      if (row.weights == nullptr) return outputs<true>(f, row).finish();
+    }
+    outputs<>(f, row).finish();
+  }
 };
 
 /// The loops for what a call asks.

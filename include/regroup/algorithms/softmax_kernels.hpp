@@ -11,7 +11,8 @@
 
 namespace regroup::softmax_parts {
 
-/// The outputs of a row, to be written: its elements and weights, its largest element, and what becomes of them.
+/// The outputs of a row, to be written: its elements and weights (null, where `write` computes them once more), its largest
+/// element, and what becomes of them.
 template <class X, class Y>
 struct row_outputs {
   using Real = widened<X>;

@@ -211,37 +211,13 @@ class tile_sweep {
     return {m, plus<Real>{}.lower(s)};
   }
 
-  /// The outputs of some elements, while the weights of those that follow are computed: few enough that both stay in a first
-  /// cache.
+  /// The outputs, from the elements.
   void write(const X* x, Y* y, Real m, const row_map<Real>& map) const {
-    constexpr index most = tile_elements / 4;
     each_chunk([&](index tile, index tiles, index) {
       const index first = tile * tile_elements, last = std::min((tile + tiles) * tile_elements, length_);
       if (map.kind == row_map_kind::zeros) return std::fill(y + first, y + last, static_cast<Y>(Real{0}));
-      row_form<Real> form = whole_;
-      if (map.kind == row_map_kind::differences) {  // which need no weights
-        form.length = last - first;
-        kernels_.write(form, {x + first, nullptr, y + first, m, map});
-        if (form.past_caches) finish_past_caches();
-        return;
-      }
-      alignas(cache_line) std::array<Real, static_cast<std::size_t>(2 * most)> weights;
-      std::array<Real, 1> unread;
-      const row_outputs<X, Y> nothing{nullptr, nullptr, nullptr, m, {map.kind, 1, 1}};
-      row_outputs<X, Y> before = nothing;
-      form.length = most;
-      for (index at = first; at < last; at += most) {
-        if (last - at < most) {
-          kernels_.write(form, before);
-          before = nothing;
-          form.length = last - at;
-        }
-        Real* const of_these = weights.data() + (at - first) / most % 2 * most;
-        kernels_.sweep(form, {x + at, of_these, m, last - at < 2 * most ? x + at : x + at + most, before},
-                       unread.data());
-        before = {x + at, of_these, y + at, m, {map.kind, map.a, map.b, map.single - at, map.value}};
-      }
-      kernels_.write(form, before);
+      kernels_.write({last - first, whole_.scale, whole_.past_caches},
+                     {x + first, nullptr, y + first, m, {map.kind, map.a, map.b, map.single - first, map.value}});
       if (whole_.past_caches) finish_past_caches();
     });
   }
