@@ -16,8 +16,8 @@ namespace {
 
 using tiles::packs;
 
-/// What memory is asked for while x is read next. How far behind, by measurement: 2 KiB (512 B to 16 KiB, an Intel and rows of
-/// 1024: 0.98 of a copy, with 4 KiB 0.95), on AMD 8 KiB (0 to 8 KiB, a Zen 4: 1.15 times as fast as with 2 KiB).
+/// What memory is asked for while x is read next. How far behind, by measurement of rows of 1024: 2 KiB (512 B to 16 KiB, an
+/// Intel: 0.98 of a copy, with 4 KiB 0.95), on AMD 8 KiB (0 to 8 KiB, a Zen 4: 1.15 times as fast as with 2 KiB).
 template <class X>
 const X* what_follows(const X* x) {
   index bytes = 2048;
