@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax, log_softmax, logsumexp and cross_entropy (with its gradient) of rows, beside the loops one would write, on
 // libm and on our exp, and what Debian has in C++: Eigen, XNNPACK, oneDNN. `softmax/strided` reads and writes columns,
-// `softmax/in_place` overwrites its input. Limits: reading x, and copying x to y.
+// `softmax/in_place` overwrites its input, of `softmax/vectors` both begin 16 bytes behind a page, as a large std::vector's
+// numbers do. Limits: reading x, and copying x to y.
 #include <Eigen/Core>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -101,11 +103,20 @@ template <class T>
 void contend(program& p) {
   using real = std::conditional_t<std::same_as<T, double>, double, float>;
   const auto [rows, columns] = p.work.rows_and_columns();
-  const auto x = p.input<T>("x");
   const bool in_place = p.work.what == "in_place", strided = p.work.what == "strided";
+  const index shift = p.work.what == "vectors" ? index{16 / sizeof(T)} : 0;
+  const auto given = p.input<T>("x");
+  const array<T> x = shift == 0 ? given : array<T>(static_cast<std::size_t>(given.size() + shift));
+  if (shift != 0) std::copy(given.begin(), given.end(), x.begin() + shift);
   const array<T> y = in_place ? x : array<T>(static_cast<std::size_t>(x.size()));
-  const auto place = [&](const array<T>& a) {
-    const regroup::view<T> whole(a.data(), {rows, columns});
+  const auto result = [=] {
+    if (shift == 0) return y;
+    const array<T> numbers(static_cast<std::size_t>(given.size()));
+    std::copy(y.begin() + shift, y.end(), numbers.begin());
+    return numbers;
+  };
+  const auto place = [&, rows = rows, columns = columns](const array<T>& a) {
+    const regroup::view<T> whole(a.data() + shift, {rows, columns});
     // strided: the same numbers, a row of the work is a column of memory
     return strided ? regroup::view<T>(a.data(), {rows, columns}, {1, rows}) : whole;
   };
@@ -115,7 +126,7 @@ void contend(program& p) {
   p.with_executor([&, rows = rows](const auto& ex) {
     if (verb == "softmax") {
       p.add(
-          "ours", [=, keep = x] { regroup::softmax(ex, from, to); }, [=] { return y; });
+          "ours", [=, keep = x] { regroup::softmax(ex, from, to); }, result);
     } else if (verb == "log_softmax") {
       p.add(
           "ours", [=, keep = x] { regroup::log_softmax(ex, from, to); }, [=] { return y; });

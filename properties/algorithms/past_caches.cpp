@@ -3,7 +3,8 @@
 // that begin anywhere in a cache line, in place, with any threads.
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <memory>
 
 #include "order/cases.hpp"
 #include "regroup/algorithms/softmax.hpp"
@@ -15,49 +16,73 @@ namespace {
 using regroup::index;
 using regroup::view;
 
-std::vector<float> numbers(index n) {
-  std::vector<float> xs(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<float>(i * 2654435761U % 1009) / 64 - 8;
+template <class T>
+std::vector<T> numbers(index n) {
+  std::vector<T> xs(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    xs[i] = static_cast<T>(static_cast<float>(i * 2654435761U % 1009) / 64 - 8);
+  }
   return xs;
-}
-bool same(const float* a, const float* b, index n) {
-  return std::memcmp(a, b, static_cast<std::size_t>(n) * sizeof(float)) == 0;
 }
 
 constexpr index rows = 3001, columns = 1003;
 static_assert(rows * columns * sizeof(float) > regroup::cached_output_bytes);
 constexpr float untouched = 77;
 
-TEST(past_caches, softmax_rows) {
-  const auto xs = numbers(rows * columns);
-  std::vector<float> alone(columns);
-  const auto expect_rows = [&](const float* ys) {
-    for (const index row : {index{0}, index{1}, index{1500}, rows - 1}) {
-      regroup::softmax(regroup::seq, view<const float>(xs.data() + row * columns, {columns}), alone);
-      EXPECT_TRUE(same(ys + row * columns, alone.data(), columns)) << row;
-    }
+/// Where a page begins, of so much memory that n elements fit behind a shift of a page.
+template <class T>
+T* page_of(std::vector<T>& memory, index n) {
+  constexpr std::size_t page = 4096;
+  memory.assign(static_cast<std::size_t>(n) + 3 * page / sizeof(T), static_cast<T>(untouched));
+  void* first = memory.data();
+  std::size_t room = memory.size() * sizeof(T);
+  return static_cast<T*>(std::align(page, room - 2 * page, first, room));
+}
+
+/// softmax of rows to places that begin anywhere in a page, the elements' or another, and over the elements.
+template <class T>
+void softmax(index n, index length) {
+  ASSERT_GT(static_cast<std::size_t>(n * length) * sizeof(T), regroup::cached_output_bytes);
+  const auto xs = numbers<T>(n * length);
+  std::vector<T> spread(static_cast<std::size_t>(2 * n * length));  // not side by side: written one by one
+  regroup::softmax(regroup::seq, view<const T>(xs.data(), {n, length}), view<T>(spread.data(), {n, length}, {2 * length, 2}));
+  const auto expect_same = [&](const T* ys, index shift) {
+    index differ = 0;
+    for (index i = 0; i < n * length; ++i) differ += ys[i] == spread[static_cast<std::size_t>(2 * i)] ? 0 : 1;
+    EXPECT_EQ(differ, 0) << shift;
   };
-  for (const index shift : {0, 1, 5, 15}) {
-    std::vector<float> memory(static_cast<std::size_t>(rows * columns + 32), untouched);
-    const view<float> ys(memory.data() + shift, {rows, columns});
-    regroup::softmax(regroup::par.with_threads(3), view<const float>(xs.data(), {rows, columns}), ys);
-    expect_rows(ys.data());
-    for (index i = 0; i < shift; ++i) EXPECT_EQ(memory[static_cast<std::size_t>(i)], untouched);
-    for (index i = shift + rows * columns; i < rows * columns + 32; ++i) {
-      EXPECT_EQ(memory[static_cast<std::size_t>(i)], untouched);
-    }
+  std::vector<T> from, memory;
+  T* const x = page_of(from, n * length);
+  std::copy(xs.begin(), xs.end(), x);
+  constexpr index of_page = 4096 / sizeof(T);
+  for (const index shift : {index{0}, index{1}, index{5}, index{15}, index{24}, index{100}, of_page / 2, of_page - 8}) {
+    T* const y = page_of(memory, n * length) + shift;
+    regroup::softmax(regroup::par.with_threads(3), view<const T>(x, {n, length}), view<T>(y, {n, length}));
+    expect_same(y, shift);
+    const auto is_untouched = [](T e) { return e == static_cast<T>(untouched); };
+    EXPECT_TRUE(std::all_of(memory.data(), y, is_untouched)) << shift;
+    EXPECT_TRUE(std::all_of(y + n * length, memory.data() + memory.size(), is_untouched)) << shift;
   }
-  auto in_place = xs;
-  const view<float> both(in_place.data(), {rows, columns});
-  regroup::softmax(regroup::seq, both, both);
-  expect_rows(in_place.data());
+  regroup::softmax(regroup::seq, view<const T>(x, {n, length}), view<T>(x, {n, length}));
+  expect_same(x, -1);
+}
+
+TEST(past_caches, softmax_of_odd_rows) { softmax<float>(rows, columns); }
+TEST(past_caches, softmax_of_even_rows) {
+  softmax<float>(2100, 1024);
+  softmax<double>(1100, 1024);
+  softmax<regroup::bfloat16>(4200, 1024);
+  softmax<regroup::float16>(4200, 1024);
+}
+TEST(past_caches, softmax_of_a_long_row) {
+  softmax<float>(1, 2'200'005);
+  softmax<regroup::bfloat16>(1, 4'200'003);
 }
 
 /// Both scans of n numbers to places that begin anywhere in a cache line, and over their input.
 template <class T>
 void scans(index n, regroup::shape extents) {
-  const auto numbers_of = [&](const std::vector<float>& xs) { return std::vector<T>(xs.begin(), xs.end()); };
-  const std::vector<T> xs = numbers_of(numbers(n));
+  const auto xs = numbers<T>(n);
   const view<const T> from(xs.data(), extents);
   for (const bool inclusive : {true, false}) {
     const auto scan = [&](const auto& ex, const view<const T>& x, const view<T>& y) {

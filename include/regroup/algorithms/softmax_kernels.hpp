@@ -21,6 +21,7 @@ struct row_outputs {
   Y* y;  ///< null: nothing is to be written
   Real m;
   row_map<Real> map;
+  index behind = 0;  ///< in a sweep: how many elements of its row come before the first of these; a multiple of L
 };
 
 /// A row whose weights decay(x scale - m) are to be computed, and kept unless `weights` is null.

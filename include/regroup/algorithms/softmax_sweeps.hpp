@@ -14,6 +14,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -63,10 +64,13 @@ class near_sweep {
       const auto scratch = std::make_unique_for_overwrite<line[]>(static_cast<std::size_t>(2 * pitch()));
       row_outputs<X, Y> before{.x = nullptr, .weights = nullptr, .y = nullptr, .m = m, .map = {map::outputs, 1, 1}};
       for (index row = first; row < last; ++row) {
-        const X* const x = in[row].first;
+        const X *const x = in[row].first, *const after = next(row);
         Y* const y = out[row].first;
-        Real* const weights = scratch[static_cast<std::size_t>(row % 2 * pitch())].values;
-        const row_state now = state({x, weights, m, next(row), before}, m);
+        before.behind = lanes * steps_aside(place(before.y), -lanes * index{sizeof(Y)}, {place(x), place(after)});
+        Real* weights = scratch[static_cast<std::size_t>(row % 2 * pitch())].values;
+        const index kept = place(before.weights) - before.behind * index{sizeof(Real)};
+        weights += lanes * steps_aside(place(weights), lanes * index{sizeof(Real)}, {place(x), place(after), kept});
+        const row_state now = state({x, weights, m, after, before}, m);
         before = {x, weights, y, now.m, look(row, now).of_row()};
         if (before.map.kind == row_map_kind::zeros) {
           std::fill(y, y + form_.length, static_cast<Y>(Real{0}));
@@ -95,12 +99,19 @@ class near_sweep {
   struct alignas(cache_line) line {
     Real values[cache_line / sizeof(Real)];
   };
-  /// Lines from the weights of a row to those of the next. None begin where others do in their page of 4 KiB: a load behind
-  /// a store to the same place of another page waits for it.
-  [[nodiscard]] index pitch() const {
-    constexpr index page = 4096 / cache_line;
-    const index pages = (form_.length * index{sizeof(Real)} + 4095) / 4096;
-    return pages * page + page / 3;
+  /// Lines from the weights of a row to those of the next, and to step aside.
+  [[nodiscard]] index pitch() const { return (form_.length * index{sizeof(Real)} + page) / index{cache_line} + 1; }
+
+  static constexpr index page = 4096;
+  static index place(const void* p) { return static_cast<index>(reinterpret_cast<std::uintptr_t>(p) % page); }
+  /// How many steps take a store, from one place in its page to others as a sweep goes on, out of the way of loads that go on
+  /// beside it: a load soon behind a store to the same place of another page waits for it. On a Zen 2 a row of 1024 took 1.6 ns
+  /// an element where its outputs began 16 bytes behind its elements, modulo a page, and takes 0.62.
+  static index steps_aside(index store, index step, std::initializer_list<index> loads) {
+    const auto is_clear = [&](index load) { return (store - load + index{cache_line} + 16 * page) % page >= 512; };
+    index steps = 0;  // a load is in the way of no more than two
+    for (; !std::all_of(loads.begin(), loads.end(), is_clear); ++steps) store += step;
+    return steps;
   }
 
   scaled<Real> seen_;
