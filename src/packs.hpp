@@ -118,7 +118,7 @@ struct pack {
   }
   /// a b, out of the reach of a compiler that contracts it with a later sum.
   static pack product(const pack& a, const pack& b) { return fma(a, b, all(-Real{})); }
-  /// p 2^n, n also in the low bits of `shifted`; 0 where x is below `lowest`. NaN where p is.
+  /// p 2^n, n + bias in the low bits of `shifted`; 0 where x is below `lowest`. NaN where p is.
   static pack scaled(const pack& p, [[maybe_unused]] const pack& n, const pack& shifted, const pack& lowest,
                      const pack& x) {
 #ifdef __AVX512F__
@@ -131,7 +131,7 @@ struct pack {
     }
 #endif
     constexpr int mantissa = is_float ? 23 : 52;
-    const auto power = (reinterpret_cast<bits>(shifted.x) << mantissa) + reinterpret_cast<bits>(all(1).x);
+    const auto power = reinterpret_cast<bits>(shifted.x) << mantissa;
     return {x.x < lowest.x ? vector{} : p.x * reinterpret_cast<vector>(power)};  // exact, whatever is added to it
   }
   /// a > b ? a : b, lane by lane: b where a is NaN. (Masked by all ones: g++ 12 warns inside the plain intrinsics.)
@@ -223,7 +223,7 @@ inline typename Pack::Real halved(Pack x, const Op& op) {
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
   using Real = typename Pack::Real;
-  const Pack rounder = Pack::all(Pack::is_float ? Real(0x1.8p+23) : Real(0x1.8p+52));
+  const Pack rounder = Pack::all(math::detail::rounder<Real> + (std::numeric_limits<Real>::max_exponent - 1));
   packs<Pack, N> shifted, n, r, p;
   unrolled<N>([&](int i) { shifted[i] = Pack::fma(x[i], Pack::all(Real(0x1.71547652b82fep+0)), rounder); });
   unrolled<N>([&](int i) { n[i].x = shifted[i].x - rounder.x; });

@@ -127,15 +127,15 @@ constexpr Real scaled(Real p, Real shifted, Real x, Real lowest, Real highest) {
   return select(x <= highest, select(x < lowest, Real(0), finite), x + infinity<Real>);
 }
 
-// e^x = p 2^n: p, and n in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range. ln 2 is
-// taken in one part or in two (Cody and Waite).
-template <binary Real, int Parts>
+// e^x = p 2^n: p, and n + Bias in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range. ln 2
+// is taken in one part or in two (Cody and Waite). (A bias cannot round otherwise: log2(e) x is no half of an odd number.)
+template <binary Real, int Parts, int Bias = 0>
 struct exp_parts {
   Real p;
   Real shifted;
-  constexpr explicit exp_parts(Real x) : p(), shifted(fma(x, Real(0x1.71547652b82fep+0), rounder<Real>)) {
+  constexpr explicit exp_parts(Real x) : p(), shifted(fma(x, Real(0x1.71547652b82fep+0), rounder<Real> + Real(Bias))) {
     constexpr bool single = std::same_as<Real, float>;
-    const Real n = shifted - rounder<Real>;
+    const Real n = shifted - (rounder<Real> + Real(Bias));
     // x - n ln 2: the first fma is exact (its result is a multiple of u/2 below 1/2), the second adds ln 2's low part.
     Real r = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
     if constexpr (Parts == 2) r = fma(n, single ? Real(0x1.05c61p-29) : Real(-0x1.abc9e3b39803fp-56), r);
@@ -302,8 +302,9 @@ template <std::floating_point Real>
 constexpr Real decay(Real x) {
   if constexpr (detail::binary<Real>) {
     if (std::is_constant_evaluated() && !(x >= exp_lowest<Real>)) return is_nan(x) ? x : Real(0);  // as in exp
-    const detail::exp_parts<Real, std::same_as<Real, float> ? 1 : 2> e(x);
-    const Real scale = std::bit_cast<Real>((detail::bits(e.shifted) << detail::stored<Real>)+detail::bits(Real(1)));
+    constexpr int bias = std::numeric_limits<Real>::max_exponent - 1;
+    const detail::exp_parts<Real, std::same_as<Real, float> ? 1 : 2, bias> e(x);
+    const Real scale = std::bit_cast<Real>(detail::bits(e.shifted) << detail::stored<Real>);
     return select(x < exp_lowest<Real>, Real(0), e.p * scale);
   } else {
     return std::exp(x);
