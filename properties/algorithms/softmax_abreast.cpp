@@ -119,6 +119,8 @@ TYPED_TEST(softmax_abreast, a_row_has_the_bits_it_has_alone) {
   }
   expect_rows_as_alone<TypeParam>(17, 4097);
   expect_rows_as_alone<TypeParam>(5, 9000);
+  expect_rows_as_alone<TypeParam>(150, 401);  // columns that are turned together, twice, and what is left
+  expect_rows_as_alone<TypeParam>(9, 66'000);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <type_traits>
 
 #include "regroup/algorithms/softmax_abreast.hpp"
+#include "regroup/algorithms/softmax_columns.hpp"
 #include "regroup/algorithms/softmax_sweeps.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/reduce.hpp"
@@ -79,6 +80,26 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   const index threads = std::max(concurrency_of(ex), 1);
   const bool is_near = length <= longest_two_sweep_row;
   const bool are_few = length >= 8 * tile_elements && count < (is_near ? std::min<index>(threads, 64) : 64);
+  if constexpr (has_row_kernels<x, y>) {
+    using columns = columns_as_rows<x, y>;
+    if (group > 1 && !is_contiguous && are_turned(length) && host::are_enough(ex, count, length)) {
+      const index together = columns::together(length);
+      in_groups(count >= 4 * together * threads ? together : group, [&](index first, index last) {
+        columns(length).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {
+          const auto look_at = [&](index k, const auto& state) { return look(row + k, state); };
+          if (is_near) {
+            near_sweep<x, y> sweep(length, seen, false);
+            host::dispatch([&] { sweep.rows(xs, ys, 0, n, look_at); });
+          } else {
+            const auto alone = worker_of(seq);
+            const tile_sweep<std::remove_cvref_t<decltype(alone)>, x, y> sweep(alone, length, seen, false);
+            for (index k = 0; k < n; ++k) sweep.row(xs, ys, k, look_at);
+          }
+        });
+      });
+      return;
+    }
+  }
   if (group > 1 && is_near && host::are_enough(ex, count, length)) {
     in_groups((some + group - 1) / group * group, [&](index first, index last) {
       abreast_sweep<x, y, Real> sweep(length, seen);

@@ -2,7 +2,8 @@
 // Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs little more than its elements,
 // and the columns of a matrix are read as its memory lies. Every row keeps the contract's tree, hence its bits.
 //   pack        the states of a group, member by member
-//   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state
+//   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state, or some packs: columns
+//               that stand side by side are read a few lines at a time, which is what memory is good at
 // Level: lane. Law: as host/lanes.hpp.
 #pragma once
 
@@ -25,6 +26,14 @@ namespace regroup::host {
 inline constexpr index abreast = 16;
 template <class State>
 using pack = columns<State, abreast>;
+
+/// Groups of columns that are folded together: as many as a second cache holds the lanes of.
+template <class State>
+inline constexpr index groups_of_columns =
+    std::clamp<index>((index{1} << 16) / (lanes * index{sizeof(pack<State>)}), 1, 8);
+
+/// How many elements behind what is read next memory is asked for columns: their lines stand in as many pages.
+inline constexpr index columns_ahead = 8;
 
 /// A batch whose rows stand at one distance, at least some of them.
 template <class Batch>
@@ -84,33 +93,44 @@ constexpr bool folds_elements() {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// The states of a tile of n >= 1 elements of every row: element i of row k is at(i, k).
-template <class M, class At>
-constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>& out) {
+/// The states of a tile of n >= 1 elements of every row of some groups: element i of row k is at(i, k). `meanwhile(i)`, as
+/// they are read.
+template <class M, class At, std::size_t Groups, class Meanwhile>
+constexpr void leaf_abreast(const M& m, index n, const At& at, std::array<pack<state_of<M>>, Groups>& out,
+                            const Meanwhile& meanwhile) {
   if constexpr (has_members<M>) {  // each member by its own rule
     with_members(m, [&](const auto&... member) {
-      std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
+      std::tuple<std::array<pack<state_of<std::remove_cvref_t<decltype(member)>>>, Groups>...> parts;
       [&]<std::size_t... K>(std::index_sequence<K...>) {
-        (leaf_abreast(member, n, at, std::get<K>(parts)), ...);
-        for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(std::get<K>(parts).get(k)...));
+        (leaf_abreast(member, n, at, std::get<K>(parts), meanwhile), ...);
+        for (std::size_t g = 0; g < Groups; ++g) {
+          for (index k = 0; k < abreast; ++k) out[g].set(k, m.from_parts(std::get<K>(parts)[g].get(k)...));
+        }
       }
       (std::index_sequence_for<decltype(member)...>{});
     });
   } else {
-    std::array<pack<state_of<M>>, lanes> lane;
+    std::array<std::array<pack<state_of<M>>, Groups>, lanes> lane;
+    const auto each = [](const auto& body) {  // (group, row of it, row)
+      for (std::size_t g = 0; g < Groups; ++g) {
+        for (index k = 0; k < abreast; ++k) body(g, k, static_cast<index>(g) * abreast + k);
+      }
+    };
     const auto lift = [&](index j, index i) {
       auto& s = lane[static_cast<std::size_t>(j)];
-      for (index k = 0; k < abreast; ++k) s.set(k, regroup::lift(m, at(i, k)));
+      meanwhile(i);
+      each([&](std::size_t g, index k, index row) { s[g].set(k, regroup::lift(m, at(i, row))); });
     };
     const auto add = [&](index j, index i, index folded) {
       auto& s = lane[static_cast<std::size_t>(j)];
-      for (index k = 0; k < abreast; ++k) s.set(k, regroup::append(m, folded, s.get(k), at(i, k)));
+      meanwhile(i);
+      each([&](std::size_t g, index k, index row) { s[g].set(k, regroup::append(m, folded, s[g].get(k), at(i, row))); });
     };
     const auto combine = [&](index j, index left, index right) {
       const auto& a = lane[static_cast<std::size_t>(left)];
       const auto& b = lane[static_cast<std::size_t>(right)];
       auto& s = lane[static_cast<std::size_t>(j)];
-      for (index k = 0; k < abreast; ++k) s.set(k, m(a.get(k), b.get(k)));
+      each([&](std::size_t g, index k, index) { s[g].set(k, m(a[g].get(k), b[g].get(k))); });
     };
     if constexpr (is_commutative<M>) {
       index count = std::min(n, lanes);
@@ -208,10 +228,13 @@ template <class M, class X>
 class group_fold {
   using state = state_of<M>;
   static constexpr bool by_elements = folds_elements<M, X>();
+  static constexpr index most_groups = by_elements ? groups_of_columns<state> : 1;
 
  public:
   /// The longest row worth turning when its elements stand side by side: none where each is folded alone after all.
   static constexpr index longest = by_elements ? lanes : 0;
+  /// Columns that are folded together.
+  static constexpr index columns_together = most_groups * abreast;
 
   explicit group_fold(const M& m) : m_(m) {}
 
@@ -219,50 +242,68 @@ class group_fold {
   template <gridded Batch, class Sink>
   void operator()(const Batch& b, index first, index last, const Sink& sink) {
     while (first < last) {
-      const grid<const X> g = b.grid_at(first, std::min(last - first, abreast));
-      if (g.rows == abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
-        fold(g, [&](index k, const state& s) { sink(first + k, s); });
+      grid<const X> g = b.grid_at(first, std::min(last - first, columns_together));
+      const auto to = [&](index k, const state& s) { sink(first + k, s); };
+      if (most_groups > 1 && g.rows == columns_together && g.pitch == 1) {
+        fold<most_groups>(g, to);
       } else {
-        fold_rows(b, first, first + g.rows, m_, sink);
+        g.rows = std::min(g.rows, abreast);
+        if (g.rows == abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
+          fold<1>(g, to);
+        } else {
+          fold_rows(b, first, first + g.rows, m_, sink);
+        }
       }
       first += g.rows;
     }
   }
 
  private:
-  /// sink(k, state) for every row k of a grid of up to `abreast` rows of at least one element.
-  template <class Sink>
+  template <index Groups>
+  using packs = std::array<pack<state>, static_cast<std::size_t>(Groups)>;
+
+  /// sink(k, state) for every row k of a grid of some groups, or part of one, of at least one element.
+  template <index Groups, class Sink>
   void fold(const grid<const X>& g, const Sink& sink) {
+    packs<Groups> leaves;
+    const auto leaf_of_row = [&](index k) { return leaves[static_cast<std::size_t>(k / abreast)].get(k % abreast); };
     if (g.length <= tile_elements) {
-      fold_tile(g);
-      for (index k = 0; k < g.rows; ++k) sink(k, leaves_.get(k));
+      fold_tile(g, leaves);
+      for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(k));
       return;
     }
-    std::array<forest<state>, abreast> nodes;
+    std::array<forest<state>, static_cast<std::size_t>(Groups * abreast)> nodes;
     for (index t = 0; t < tiles_of(g.length); ++t) {
-      fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
-      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaves_.get(k)});
+      fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)), leaves);
+      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(k)});
     }
     for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));
   }
-  void fold_tile(const grid<const X>& g) {
+  template <std::size_t Groups>
+  void fold_tile(const grid<const X>& g, std::array<pack<state>, Groups>& leaves) {
     if constexpr (by_elements) {
-      const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
+      const auto at = [from = Groups > 1 ? g : beside(g, copy_)](index i, index k) -> decltype(auto) {
         return widen(from.first[i * from.stride + k]);
       };
-      dispatch([&] { leaf_abreast(m_, g.length, at, leaves_); });
+      const auto fetch = [&](index i) {
+        if constexpr (Groups > 1) prefetch<1>(g.first + (i + columns_ahead) * g.stride, columns_together);
+      };
+      dispatch([&] { leaf_abreast(m_, g.length, at, leaves, fetch); });
     } else {  // a place of its own for every row, none of which begins where another does in its page
       const index step = g.length + static_cast<index>(cache_line / sizeof(X));
       X* const copy = copy_.of(abreast * step);
-      for (index i = 0; i < g.length; ++i) {
-        for (index k = 0; k < g.rows; ++k) copy[k * step + i] = g(i, k);
+      if (g.pitch == 1) {
+        turn(g.first, g.stride, copy, step, g.length, g.rows);
+      } else {
+        for (index i = 0; i < g.length; ++i) {
+          for (index k = 0; k < g.rows; ++k) copy[k * step + i] = g(i, k);
+        }
       }
-      for (index k = 0; k < g.rows; ++k) leaves_.set(k, leaf_of(m_, copy + k * step, g.length));
+      for (index k = 0; k < g.rows; ++k) leaves[0].set(k, leaf_of(m_, copy + k * step, g.length));
     }
   }
 
   const M& m_;
-  pack<state> leaves_;
   scratch<X> copy_;
 };
 

@@ -67,7 +67,10 @@ class pool {
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     using groups = group_fold<M, element_of<std::remove_cvref_t<decltype(b[0])>>>;
     index group = 1;
-    if constexpr (goes_abreast<M, Batch>()) group = group_of(b, b, groups::longest);
+    if constexpr (goes_abreast<M, Batch>()) {
+      group = group_of(b, b, groups::longest);
+      if (group > 1 && b.size() >= 4 * groups::columns_together * concurrency_) group = groups::columns_together;
+    }
     const auto fold_whole = [&](index first, index last) {
       if constexpr (goes_abreast<M, Batch>()) {
         if (group > 1) return groups(m)(b, first, last, sink);
