@@ -161,7 +161,7 @@ void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
 
 TEST(abreast_bits, of_several_monoids) {
   order::dice random(5);
-  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}}) {
+  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}}) {
     std::vector<float> x;
     for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
     if (n == 17) x[20] = std::numeric_limits<float>::quiet_NaN();

@@ -49,9 +49,9 @@ struct output_of<X, std::nullopt_t> {
   using type = X;
 };
 
-/// Folds every row and lets look(row, state) say what becomes of it. Rows that are short, or whose elements lie apart, go
-/// side by side across a vector; rows that a cache holds, to one thread each; a few long rows, which would leave threads
-/// idle, one after another, each to all of them. The bits do not know. `out`: rows, or nothing.
+/// Folds every row and lets look(row, state) say what becomes of it. Rows that are short go side by side across a vector; rows
+/// whose elements lie apart are brought together, some at a time; rows that a cache holds, to one thread each; a few long rows,
+/// which would leave threads idle, one after another, each to all of them. The bits do not know. `out`: rows, or nothing.
 template <executor Executor, class In, class Out, std::floating_point Real, class Look>
 void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const Look& look) {
   using x = std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>;
@@ -190,9 +190,9 @@ auto logarithms(const Put& put) {
 /// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep
 /// (r = 1 up to 65,536 elements).
 /// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
-/// where rows are short or their elements apart; one more read and one more exponential otherwise, or where rows are fewer
-/// than threads, or go from float or 16 bits to double. Outputs over 8 MiB of rows of 512 elements and more, side by side,
-/// pass the caches, but for those and what is in place. Throws shape_error, overlap_error, and argument_error for a scale that
+/// where rows are short; one more read and one more exponential otherwise, or where rows are fewer than threads, or go from
+/// float or 16 bits to double. Columns also take copies of 64 of them a thread, of 16 past 4096 elements, of 4M elements at
+/// most. Outputs over 8 MiB of rows of 512 elements and more, side by side, pass the caches, but for those and what is in place. Throws shape_error, overlap_error, and argument_error for a scale that
 /// is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,

@@ -4,18 +4,16 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <type_traits>
 
-#include "regroup/algorithms/softmax_abreast.hpp"
-#include "regroup/host/turn.hpp"
-#include "regroup/memory.hpp"
-#include "regroup/source.hpp"
+#include "regroup/host/abreast.hpp"
 
 namespace regroup::softmax_parts {
 
-/// The columns that are swept so: shorter ones go abreast (softmax_abreast.hpp), memory for some of longer ones would be dear.
+/// The columns that are swept so: shorter ones go abreast (softmax_abreast.hpp).
 constexpr bool are_turned(index length) { return length > 3 * lanes && length <= index{1} << 20; }
 
 /// Memory for some columns of a length as rows, and for their outputs: the same where they are of one type.
@@ -23,9 +21,13 @@ template <class X, class Y>
 class columns_as_rows {
  public:
   explicit columns_as_rows(index length)
-      : length_(length), x_(room<X>(together(length))), y_(room<Y>(std::is_same_v<X, Y> ? 0 : together(length))) {}
-  /// How many columns: a few lines of each row of the matrix, as long as that is little memory.
-  static constexpr index together(index length) { return length <= tile_elements ? 64 : 16; }
+      : length_(length),
+        x_(room<X>(together(length))),
+        y_(room<Y>(std::is_same_v<X, Y> ? 0 : together(length))) {}
+  /// How many columns: a few lines of each row of the matrix, and no more than 4M elements.
+  static constexpr index together(index length) {
+    return length <= tile_elements ? 64 : std::clamp<index>((index{1} << 22) / length, 4, 16);
+  }
 
   /// sweep(rows, their outputs or nothing, the number of the first, how many) over the rows [first, last) of a batch.
   template <class In, class Out, class Sweep>
@@ -33,14 +35,14 @@ class columns_as_rows {
     while (first < last) {
       grid<const X> x = in.grid_at(first, std::min(last - first, together(length_)));
       if constexpr (std::is_same_v<Out, std::nullopt_t>) {
-        read(x);
+        host::set_apart(x, x_.get(), step<X>());
         sweep(rows_at<const X>(x_.get(), x.rows), out, first, x.rows);
       } else {
         const grid<Y> y = out.grid_at(first, x.rows);
         x.rows = y.rows;
-        read(x);
+        host::set_apart(x, x_.get(), step<X>());
         sweep(rows_at<const X>(x_.get(), x.rows), rows_at(outputs(), x.rows), first, x.rows);
-        write(y);
+        host::put_back<Y>(outputs(), step<Y>(), y);
       }
       first += x.rows;
     }
@@ -48,8 +50,12 @@ class columns_as_rows {
 
  private:
   template <class T>
+  [[nodiscard]] index step() const {
+    return host::step_apart<T>(length_);
+  }
+  template <class T>
   [[nodiscard]] std::unique_ptr<T[]> room(index rows) const {
-    return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(rows * pitch_));
+    return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(rows * step<T>()));
   }
   [[nodiscard]] Y* outputs() const {
     if constexpr (std::is_same_v<X, Y>) {
@@ -60,30 +66,10 @@ class columns_as_rows {
   }
   template <class T>
   [[nodiscard]] row_slices<T> rows_at(T* first, index n) const {
-    return rows(view<T>(first, {n, length_}, {pitch_, 1}));
-  }
-  void read(const grid<const X>& x) {
-    if (x.pitch == 1) return host::turn(x.first, x.stride, x_.get(), pitch_, length_, x.rows);
-    for (index k = 0; k < x.rows; ++k) {
-      for (index i = 0; i < length_; ++i) x_[static_cast<std::size_t>(k * pitch_ + i)] = x(i, k);
-    }
-  }
-  void write(const grid<Y>& y) const {
-    const Y* const from = outputs();
-    if (y.pitch == 1) {
-      constexpr index some = 16;  // rows of the matrix, of which whole lines are written one after another
-      for (index i = 0; i < length_; i += some) {
-        host::turn(from + i, pitch_, y.first + i * y.stride, y.stride, y.rows, std::min(some, length_ - i));
-      }
-      return;
-    }
-    for (index k = 0; k < y.rows; ++k) {
-      for (index i = 0; i < length_; ++i) y(i, k) = from[k * pitch_ + i];
-    }
+    return rows(view<T>(first, {n, length_}, {step<T>(), 1}));
   }
 
   index length_;
-  index pitch_ = length_ + index{cache_line};  // none of the rows begins where another does in its page
   std::unique_ptr<X[]> x_;
   std::unique_ptr<Y[]> y_;
 };

@@ -11,6 +11,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <tuple>
 #include <type_traits>
@@ -27,10 +28,10 @@ inline constexpr index abreast = 16;
 template <class State>
 using pack = columns<State, abreast>;
 
-/// Groups of columns that are folded together: as many as a second cache holds the lanes of.
+/// Groups of columns that are folded together: as many as 64 KiB hold the lanes of.
 template <class State>
 inline constexpr index groups_of_columns =
-    std::clamp<index>((index{1} << 16) / (lanes * index{sizeof(pack<State>)}), 1, 8);
+    std::clamp<index>((index{1} << 16) / (lanes * abreast * index{sizeof(State)}), 1, 8);
 
 /// How many elements behind what is read next memory is asked for columns: their lines stand in as many pages.
 inline constexpr index columns_ahead = 8;
@@ -223,12 +224,48 @@ grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
   return {copy, abreast, g.length, abreast, 1};
 }
 
+/// How far apart rows of their own begin, in elements: an odd number of lines, so none of 64 begins where another does in its
+/// page of memory.
+template <class X>
+constexpr index step_apart(index length) {
+  const index lines = (length * index{sizeof(X)} + index{cache_line} - 1) / index{cache_line};
+  return (lines | 1) * index{cache_line} / index{sizeof(X)};
+}
+/// body(i, k) for the elements of a grid, those that are near in memory one after another.
+template <class X, class Body>
+void each_element(const grid<X>& g, const Body& body) {
+  if (std::abs(g.stride) > std::abs(g.pitch)) {
+    for (index i = 0; i < g.length; ++i) {
+      for (index k = 0; k < g.rows; ++k) body(i, k);
+    }
+  } else {
+    for (index k = 0; k < g.rows; ++k) {
+      for (index i = 0; i < g.length; ++i) body(i, k);
+    }
+  }
+}
+/// to[k * step + i] = element i of row k.
+template <class X>
+void set_apart(const grid<const X>& g, X* to, index step) {
+  if (g.pitch == 1) return turn(g.first, g.stride, to, step, g.length, g.rows);
+  each_element(g, [&](index i, index k) { to[k * step + i] = g(i, k); });
+}
+/// And back.
+template <class X>
+void put_back(const X* from, index step, const grid<X>& g) {
+  if (g.pitch != 1) return each_element(g, [&](index i, index k) { g(i, k) = from[k * step + i]; });
+  constexpr index some = 16;  // elements of all rows, so that the lines they share are written one after another
+  for (index i = 0; i < g.length; i += some) {
+    turn(from + i, step, g.first + i * g.stride, g.stride, g.rows, std::min(some, g.length - i));
+  }
+}
+
 /// Folds rows by groups.
 template <class M, class X>
 class group_fold {
   using state = state_of<M>;
   static constexpr bool by_elements = folds_elements<M, X>();
-  static constexpr index most_groups = by_elements ? groups_of_columns<state> : 1;
+  static constexpr index most_groups = by_elements && !has_members<M> ? groups_of_columns<state> : 1;
 
  public:
   /// The longest row worth turning when its elements stand side by side: none where each is folded alone after all.
@@ -289,16 +326,10 @@ class group_fold {
         if constexpr (Groups > 1) prefetch<1>(g.first + (i + columns_ahead) * g.stride, columns_together);
       };
       dispatch([&] { leaf_abreast(m_, g.length, at, leaves, fetch); });
-    } else {  // a place of its own for every row, none of which begins where another does in its page
-      const index step = g.length + static_cast<index>(cache_line / sizeof(X));
+    } else {
+      const index step = step_apart<X>(g.length);
       X* const copy = copy_.of(abreast * step);
-      if (g.pitch == 1) {
-        turn(g.first, g.stride, copy, step, g.length, g.rows);
-      } else {
-        for (index i = 0; i < g.length; ++i) {
-          for (index k = 0; k < g.rows; ++k) copy[k * step + i] = g(i, k);
-        }
-      }
+      set_apart(g, copy, step);
       for (index k = 0; k < g.rows; ++k) leaves[0].set(k, leaf_of(m_, copy + k * step, g.length));
     }
   }
