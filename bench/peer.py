@@ -29,7 +29,7 @@ class Peer:
             raise Cannot(f"no {work.type} here")
 
     def contiguous(self, work):
-        if work.what not in ("rows", "wide"):
+        if work.what in ("strided", "in_place", "vectors"):
             raise Cannot("asked for contiguous rows only")
 
     def prepare(self, work):

@@ -71,6 +71,10 @@ class NumPy(Peer):
         }[work.what]
         return f, lambda: np.array(f(), np.float64)
 
+    def reduce_axes(self, work):
+        x, y = self.given(work), np.empty(work.rows[1], np.float32)
+        return lambda: np.sum(x, axis=0, out=y), lambda: y
+
     def scan(self, work):
         x = self.given(work)[0]
         y = np.empty_like(x)

@@ -60,6 +60,9 @@ class Jax(Peer):
         }[work.what]
         return self.jitted(f, self.array_of(work)[0])
 
+    def reduce_axes(self, work):
+        return self.jitted(lambda x: x.sum(0), self.array_of(work))
+
     def cross_entropy(self, work):
         target, rows = self.array_of(work, "targets", -1), work.rows[0]
         loss = lambda x: -self.jax.nn.log_softmax(x, 1)[self.jax.numpy.arange(rows), target].mean()
@@ -131,6 +134,9 @@ class OnnxRuntime(Peer):
         if work.what != "log_sum_exp":
             raise Cannot("asked for log_sum_exp only")
         return self.logsumexp(work)
+
+    def reduce_axes(self, work):
+        return self.run(work, "ReduceSum", [self.given(work), np.array([0])], (work.rows[1],), keepdims=0)
 
     def scan(self, work):
         if work.what != "plus":
@@ -210,6 +216,10 @@ class OpenVino(Peer):
         if work.what != "log_sum_exp":
             raise Cannot("asked for log_sum_exp only")
         return self.logsumexp(work)
+
+    def reduce_axes(self, work):
+        build = lambda x: self.ops.reduce_sum(x, np.array([0]), False)
+        return self.run(work, build, [self.given(work)], (work.rows[1],))
 
     def attention(self, work):
         h, kv, q, n, d = work.attention

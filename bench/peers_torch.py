@@ -55,6 +55,10 @@ class Torch(Peer):
         }[work.what]
         return f, lambda: np.array([float(y) for y in f()])
 
+    def reduce_axes(self, work):
+        x, y = self.tensor(work), self.torch.empty(work.rows[1])
+        return lambda: self.torch.sum(x, 0, out=y), lambda: self.array(y)
+
     def cross_entropy(self, work):
         x, target = self.tensor(work).requires_grad_(), self.tensor(work, "targets", -1)
 
@@ -150,8 +154,11 @@ class TorchCompiled(Torch):
 
         return call, lambda: self.array(y[0])
 
+    def reduce_axes(self, work):
+        return self.compiled(work, lambda x: x.sum(0), self.tensor(work))
+
     def no(self, work):
-        raise Cannot("asked for softmax, log_softmax and logsumexp only")
+        raise Cannot("asked for softmax, log_softmax, logsumexp and sums of columns only")
 
     scan = reduce_segments = attention = cross_entropy = no
 

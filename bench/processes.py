@@ -17,6 +17,7 @@ BUILD = HERE.parent / "build" / "release"
 PROGRAMS = {
     "math": ("math", "math_native"),
     "reduce": ("reduce", "reduce_native", "reduce_fast"),
+    "reduce_axes": ("columns",),
     "scan": ("scan",),
     "reduce_segments": ("scan",),
     "attention": ("attention",),

@@ -143,6 +143,8 @@ def reference(work, given):
     raw = given["x"]
     if work.verb in ("reduce", "threads"):
         return np.array([float(y) for y in np.ravel(reduced(work, raw))])
+    if work.verb == "reduce_axes":
+        return raw.reshape(work.rows).sum(axis=0, dtype=np.float64)
     if work.verb == "scan":
         return scanned(work, raw)
     if work.verb == "reduce_segments":

@@ -92,6 +92,7 @@ softmax/strided/fp32/4096x1024 softmax/in_place/fp32/4096x1024 softmax/vectors/f
 log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000
 logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
 cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000
+reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024

@@ -128,6 +128,55 @@ TYPED_TEST(abreast, a_row_has_the_tree_it_has_alone) {
   if (!order::small()) TypeParam::check(150, 4099);
 }
 
+/// Columns of a matrix, enough of them to be folded by the page.
+template <rule Rule, class State>
+void expect_trees_of_columns(index columns, index n) {
+  const order::hashed<Rule, State> m;
+  for (const index padding : {0, 3}) {
+    const auto memory = order::elements(n * (columns + padding));
+    const view<const word> x(memory.data(), {n, columns}, {columns + padding, 1});
+    std::vector<word> expected, column(static_cast<std::size_t>(n));
+    for (index k = 0; k < columns; ++k) {
+      for (index i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = x(i, k);
+      expected.push_back(order::expected<Rule>(column));
+    }
+    order::for_some_executors([&](const auto& ex, const std::string& name) {
+      std::vector<word> answers(static_cast<std::size_t>(columns), 7);
+      regroup::reduce_axes(ex, x, {0}, answers, m);
+      EXPECT_TRUE(answers == expected) << name << ", " << n << " x " << columns << ", padded by " << padding;
+    });
+  }
+}
+template <rule Rule, class State = word>
+void expect_trees_of_columns() {
+  for (const index n : {1, 2, 3, 5, 31, 32, 33, 63, 65, 96, 97, 127, 128, 129, 130, 255, 257, 300, 385, 513}) {
+    for (const index columns : {31, 32, 64, 95}) expect_trees_of_columns<Rule, State>(columns, n);
+  }
+  for (const index n : {3, 129, 300}) expect_trees_of_columns<Rule, State>(order::small() ? 300 : 4500, n);
+  for (const index n : {4095, 4096, 4097, 9000}) expect_trees_of_columns<Rule, State>(order::small() ? 70 : 150, n);
+}
+/// As std::thread::hardware_concurrency() may say of a machine: that it does not know.
+struct of_unknown_size : regroup::host::threads<of_unknown_size> {
+  static int concurrency() { return 0; }
+  template <class Body>
+  void bulk(index n, const Body& body) const {
+    for (index i = 0; i < n; ++i) body(i);
+  }
+};
+TEST(abreast_columns, on_an_executor_that_does_not_know_its_size) {
+  const std::vector<float> ones(300 * 40, 1.0F);
+  std::vector<float> sums(40);
+  regroup::reduce_axes(of_unknown_size{}, view<const float>(ones.data(), {300, 40}), {0}, sums, regroup::plus<float>{});
+  EXPECT_EQ(std::count(sums.begin(), sums.end(), 300.0F), 40);
+}
+
+TEST(abreast_columns, have_the_trees_they_have_alone) {
+  expect_trees_of_columns<rule::striped>();
+  expect_trees_of_columns<rule::striped, order::aggregate>();
+  expect_trees_of_columns<rule::pieces>();
+  expect_trees_of_columns<rule::pieces, order::aggregate>();
+}
+
 /// Bitwise, any NaN being any other.
 template <class T>
 bool same(const T& a, const T& b) {
@@ -161,7 +210,7 @@ void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
 
 TEST(abreast_bits, of_several_monoids) {
   order::dice random(5);
-  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}}) {
+  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}, {2100, 70}}) {
     std::vector<float> x;
     for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
     if (n == 17) x[20] = std::numeric_limits<float>::quiet_NaN();

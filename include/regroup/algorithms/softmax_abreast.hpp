@@ -115,21 +115,16 @@ class abreast_sweep {
   /// The states of the rows in the contract's order.
   template <class M, class At>
   void fold(const M& m, const At& at, pack& out) const {
-    std::array<std::array<pack, 1>, longest_two_sweep_row / tile_elements> leaves;
-    const auto leaf = [&](index i, auto& to) {
-      host::leaf_abreast(m, std::min(tile_elements, length_ - i), [&](index j, index k) { return at(i + j, k); }, to,
-                         [](index) {});
+    const auto leaf = [&](index i, pack& to) {
+      host::leaf_abreast(m, std::min(tile_elements, length_ - i), [&](index j, index k) { return at(i + j, k); }, to);
     };
-    if (length_ <= tile_elements) {
-      leaf(0, leaves[0]);
-      out = leaves[0][0];
-      return;
-    }
+    if (length_ <= tile_elements) return leaf(0, out);
+    std::array<pack, longest_two_sweep_row / tile_elements> leaves;
     std::size_t count = 0;
     for (index i = 0; i < length_; i += tile_elements) leaf(i, leaves[count++]);
     for (index k = 0; k < abreast; ++k) {
       std::array<Real, longest_two_sweep_row / tile_elements> of_row{};
-      for (std::size_t t = 0; t < count; ++t) of_row[t] = leaves[t][0].get(k);
+      for (std::size_t t = 0; t < count; ++t) of_row[t] = leaves[t].get(k);
       out.set(k, perfect(m, std::span(of_row.data(), count)));
     }
   }

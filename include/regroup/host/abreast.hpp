@@ -2,8 +2,8 @@
 // Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs little more than its elements,
 // and the columns of a matrix are read as its memory lies. Every row keeps the contract's tree, hence its bits.
 //   pack        the states of a group, member by member
-//   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state, or some packs: columns
-//               that stand side by side are read a few lines at a time, which is what memory is good at
+//   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state; of columns that stand
+//               side by side in many groups, a lane after another, so that memory is read a page at a time
 // Level: lane. Law: as host/lanes.hpp.
 #pragma once
 
@@ -11,30 +11,25 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "regroup/executor.hpp"
+#include "regroup/host/beside.hpp"
 #include "regroup/host/lanes.hpp"
-#include "regroup/memory.hpp"
 
 namespace regroup::host {
 
-/// Rows in a group: floats in the widest register.
-inline constexpr index abreast = 16;
 template <class State>
 using pack = columns<State, abreast>;
 
-/// Groups of columns that are folded together: as many as 64 KiB hold the lanes of.
+/// Columns that are folded together, if they stand side by side: as many as 64 KiB hold the packs of in `leaf_of_columns`, by
+/// measurement of sums (Zen 2: 64 to 2048 columns); and no fewer than two lines of floats.
 template <class State>
-inline constexpr index groups_of_columns =
-    std::clamp<index>((index{1} << 16) / (lanes * abreast * index{sizeof(State)}), 1, 8);
-
-/// How many elements behind what is read next memory is asked for columns: their lines stand in as many pages.
-inline constexpr index columns_ahead = 8;
+inline constexpr index most_columns = std::clamp<index>((index{1} << 16) / (8 * index{sizeof(State)}), 128, 1024);
+inline constexpr index fewest_columns = 32;
 
 /// A batch whose rows stand at one distance, at least some of them.
 template <class Batch>
@@ -92,46 +87,38 @@ constexpr bool folds_elements() {
 #if defined(__clang__)
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#elif defined(__GNUC__)
+#pragma GCC diagnostic push  // as in host/columns.hpp
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-/// The states of a tile of n >= 1 elements of every row of some groups: element i of row k is at(i, k). `meanwhile(i)`, as
-/// they are read.
-template <class M, class At, std::size_t Groups, class Meanwhile>
-constexpr void leaf_abreast(const M& m, index n, const At& at, std::array<pack<state_of<M>>, Groups>& out,
-                            const Meanwhile& meanwhile) {
+/// The states of a tile of n >= 1 elements of every row of a group: element i of row k is at(i, k).
+template <class M, class At>
+constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>& out) {
   if constexpr (has_members<M>) {  // each member by its own rule
     with_members(m, [&](const auto&... member) {
-      std::tuple<std::array<pack<state_of<std::remove_cvref_t<decltype(member)>>>, Groups>...> parts;
+      std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
       [&]<std::size_t... K>(std::index_sequence<K...>) {
-        (leaf_abreast(member, n, at, std::get<K>(parts), meanwhile), ...);
-        for (std::size_t g = 0; g < Groups; ++g) {
-          for (index k = 0; k < abreast; ++k) out[g].set(k, m.from_parts(std::get<K>(parts)[g].get(k)...));
-        }
+        (leaf_abreast(member, n, at, std::get<K>(parts)), ...);
+        for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(std::get<K>(parts).get(k)...));
       }
       (std::index_sequence_for<decltype(member)...>{});
     });
   } else {
-    std::array<std::array<pack<state_of<M>>, Groups>, lanes> lane;
-    const auto each = [](const auto& body) {  // (group, row of it, row)
-      for (std::size_t g = 0; g < Groups; ++g) {
-        for (index k = 0; k < abreast; ++k) body(g, k, static_cast<index>(g) * abreast + k);
-      }
-    };
+    std::array<pack<state_of<M>>, lanes> lane;
     const auto lift = [&](index j, index i) {
       auto& s = lane[static_cast<std::size_t>(j)];
-      meanwhile(i);
-      each([&](std::size_t g, index k, index row) { s[g].set(k, regroup::lift(m, at(i, row))); });
+      for (index k = 0; k < abreast; ++k) s.set(k, regroup::lift(m, at(i, k)));
     };
     const auto add = [&](index j, index i, index folded) {
       auto& s = lane[static_cast<std::size_t>(j)];
-      meanwhile(i);
-      each([&](std::size_t g, index k, index row) { s[g].set(k, regroup::append(m, folded, s[g].get(k), at(i, row))); });
+      for (index k = 0; k < abreast; ++k) s.set(k, regroup::append(m, folded, s.get(k), at(i, k)));
     };
     const auto combine = [&](index j, index left, index right) {
       const auto& a = lane[static_cast<std::size_t>(left)];
       const auto& b = lane[static_cast<std::size_t>(right)];
       auto& s = lane[static_cast<std::size_t>(j)];
-      each([&](std::size_t g, index k, index) { s[g].set(k, m(a[g].get(k), b[g].get(k))); });
+      for (index k = 0; k < abreast; ++k) s.set(k, m(a.get(k), b.get(k)));
     };
     if constexpr (is_commutative<M>) {
       index count = std::min(n, lanes);
@@ -159,121 +146,91 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, std::array<pack<s
   }
 }
 
+/// The states of a tile of columns, whole groups of them that stand side by side: lane after lane, each joined with another as
+/// soon as the tree has both, so that `room` holds no more than log2(L) + 1 packs of a group; the states, in the end.
+template <class M, class X>
+constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of<M>>* room) {
+  constexpr bool striped = is_commutative<M>;
+  const index groups = g.rows / abreast;
+  const index count = striped ? std::min(g.length, lanes) : pieces_of(g.length);
+  const auto places = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count)));
+  auto* top = room;
+  const auto each = [groups](pack<state_of<M>>* to, const auto& state_at) {
+    for (index p = 0; p < groups; ++p) {
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+      for (index k = 0; k < abreast; ++k) to[p].set(k, state_at(p, k));
+    }
+  };
+  const auto lane = [&](index j) {
+    const index first = striped ? j : j * piece_elements, step = striped ? lanes : 1;
+    const index last = striped ? g.length : std::min(g.length, first + piece_elements);
+    const auto at = [x = g.first, stride = g.stride](index i, index p, index k) {
+      return widen(x[i * stride + p * abreast + k]);
+    };
+    each(top, [&](index p, index k) { return regroup::lift(m, at(first, p, k)); });
+    index i = first + step, folded = 1;
+    for (; i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
+      each(top, [&](index p, index k) {
+        auto s = top[p].get(k);
+        for (index r = 0; r < 4; ++r) s = regroup::append(m, folded + r, s, at(i + r * step, p, k));
+        return s;
+      });
+    }
+    for (; i < last; i += step, ++folded) {
+      each(top, [&](index p, index k) { return regroup::append(m, folded, top[p].get(k), at(i, p, k)); });
+    }
+    top += groups;
+  };
+  const auto join = [&] {
+    top -= groups;
+    for (index p = 0; p < groups; ++p) {
+      auto& to = top[p - groups];
+      const pack<state_of<M>> left = to, right = top[p];  // without aliases
+      for (index k = 0; k < abreast; ++k) to.set(k, m(left.get(k), right.get(k)));
+    }
+  };
+  for (index j = 0;;) {  // in the tree's order: striped, bits of j run backward
+    if (j < count) lane(j);
+    index h = striped ? places / 2 : 1;
+    for (; (j & h) != 0; j -= h, h = striped ? h / 2 : 2 * h) {
+      if (j < count) join();  // j: the first lane of the right half
+    }
+    if (h == 0 || h == places) return;
+    j += h;
+  }
+}
+
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute pop
+#elif defined(__GNUC__)
+#pragma GCC diagnostic pop
 #endif
-
-/// to[i * abreast + k] = element i of row k, for `abreast` rows: the last one several times where there are fewer.
-template <class X>
-void pack_rows(const grid<const X>& g, X* to) {
-  if (g.pitch == 1 && g.rows == abreast) {
-    for (index i = 0; i < g.length; ++i) std::copy_n(g.first + i * g.stride, abreast, to + i * abreast);
-    return;
-  }
-  if (g.stride == 1) {
-    turn(g.first, g.pitch, to, abreast, g.rows, g.length);
-  } else {
-    for (index i = 0; i < g.length; ++i) {
-      for (index k = 0; k < g.rows; ++k) to[i * abreast + k] = g(i, k);
-    }
-  }
-  if (g.rows == abreast) return;
-  for (index i = 0; i < g.length; ++i) {
-    X* const at = to + i * abreast;
-    std::fill(at + g.rows, at + abreast, at[g.rows - 1]);
-  }
-}
-/// And back.
-template <class X>
-void unpack_rows(const X* from, const grid<X>& g) {
-  if (g.pitch == 1 && g.rows == abreast) {
-    for (index i = 0; i < g.length; ++i) std::copy_n(from + i * abreast, abreast, g.first + i * g.stride);
-  } else if (g.stride == 1) {
-    turn(from, abreast, g.first, g.pitch, g.length, g.rows);
-  } else {
-    for (index i = 0; i < g.length; ++i) {
-      for (index k = 0; k < g.rows; ++k) g(i, k) = from[i * abreast + k];
-    }
-  }
-}
-
-/// Memory that grows, of elements that nobody has set.
-template <class X>
-class scratch {
- public:
-  X* of(index n) {
-    if (n > size_) {
-      values_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(n));
-      size_ = n;
-    }
-    return values_.get();
-  }
-
- private:
-  std::unique_ptr<X[]> values_;
-  index size_ = 0;
-};
-
-/// The rows of a group side by side: where they are, if they are so, or copied.
-template <class X>
-grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
-  if (g.pitch == 1 && g.rows == abreast) return g;
-  X* const copy = room.of(g.length * abreast);
-  pack_rows(g, copy);
-  return {copy, abreast, g.length, abreast, 1};
-}
-
-/// How far apart rows of their own begin, in elements: an odd number of lines, so none of 64 begins where another does in its
-/// page of memory.
-template <class X>
-constexpr index step_apart(index length) {
-  const index lines = (length * index{sizeof(X)} + index{cache_line} - 1) / index{cache_line};
-  return (lines | 1) * index{cache_line} / index{sizeof(X)};
-}
-/// body(i, k) for the elements of a grid, those that are near in memory one after another.
-template <class X, class Body>
-void each_element(const grid<X>& g, const Body& body) {
-  if (std::abs(g.stride) > std::abs(g.pitch)) {
-    for (index i = 0; i < g.length; ++i) {
-      for (index k = 0; k < g.rows; ++k) body(i, k);
-    }
-  } else {
-    for (index k = 0; k < g.rows; ++k) {
-      for (index i = 0; i < g.length; ++i) body(i, k);
-    }
-  }
-}
-/// to[k * step + i] = element i of row k.
-template <class X>
-void set_apart(const grid<const X>& g, X* to, index step) {
-  if (g.pitch == 1) return turn(g.first, g.stride, to, step, g.length, g.rows);
-  each_element(g, [&](index i, index k) { to[k * step + i] = g(i, k); });
-}
-/// And back.
-template <class X>
-void put_back(const X* from, index step, const grid<X>& g) {
-  if (g.pitch != 1) return each_element(g, [&](index i, index k) { g(i, k) = from[k * step + i]; });
-  constexpr index some = 16;  // elements of all rows, so that the lines they share are written one after another
-  for (index i = 0; i < g.length; i += some) {
-    turn(from + i, step, g.first + i * g.stride, g.stride, g.rows, std::min(some, g.length - i));
-  }
-}
 
 /// Folds rows by groups.
 template <class M, class X>
 class group_fold {
   using state = state_of<M>;
   static constexpr bool by_elements = folds_elements<M, X>();
-  static constexpr index most_groups = by_elements && !has_members<M> ? groups_of_columns<state> : 1;
 
  public:
   /// The longest row worth turning when its elements stand side by side: none where each is folded alone after all.
   static constexpr index longest = by_elements ? lanes : 0;
-  /// Columns that are folded together.
-  static constexpr index columns_together = most_groups * abreast;
+  /// Columns that are folded together, at most.
+  static constexpr index columns_together = by_elements && !has_members<M> ? most_columns<state> : abreast;
 
   explicit group_fold(const M& m) : m_(m) {}
+
+  /// How many rows of a batch one of some workers takes at least: a group, or its share of columns side by side.
+  template <gridded Batch>
+  static index together(const Batch& b, index workers) {
+    if (b.grid_at(0, b.size()).pitch != 1) return abreast;
+    return std::clamp(b.size() / std::max<index>(workers, 1) / abreast * abreast, abreast, columns_together);
+  }
 
   /// sink(row, state) for the rows [first, last): in whole groups, and in others where a row alone is dear.
   template <gridded Batch, class Sink>
@@ -281,61 +238,60 @@ class group_fold {
     while (first < last) {
       grid<const X> g = b.grid_at(first, std::min(last - first, columns_together));
       const auto to = [&](index k, const state& s) { sink(first + k, s); };
-      if (most_groups > 1 && g.rows == columns_together && g.pitch == 1) {
-        fold<most_groups>(g, to);
+      g.rows = g.pitch == 1 && g.rows >= fewest_columns ? g.rows / abreast * abreast : std::min(g.rows, abreast);
+      if (g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
+        fold(g, to);
       } else {
-        g.rows = std::min(g.rows, abreast);
-        if (g.rows == abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
-          fold<1>(g, to);
-        } else {
-          fold_rows(b, first, first + g.rows, m_, sink);
-        }
+        fold_rows(b, first, first + g.rows, m_, sink);
       }
       first += g.rows;
     }
   }
 
  private:
-  template <index Groups>
-  using packs = std::array<pack<state>, static_cast<std::size_t>(Groups)>;
-
-  /// sink(k, state) for every row k of a grid of some groups, or part of one, of at least one element.
-  template <index Groups, class Sink>
+  /// sink(k, state) for every row k of a grid of a group or part of it, or of some groups of columns, of at least one element.
+  template <class Sink>
   void fold(const grid<const X>& g, const Sink& sink) {
-    packs<Groups> leaves;
-    const auto leaf_of_row = [&](index k) { return leaves[static_cast<std::size_t>(k / abreast)].get(k % abreast); };
+    const auto leaf_of_row = [&](const pack<state>* leaves, index k) { return leaves[k / abreast].get(k % abreast); };
     if (g.length <= tile_elements) {
-      fold_tile(g, leaves);
-      for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(k));
+      const auto* const leaves = fold_tile(g);
+      for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(leaves, k));
       return;
     }
-    std::array<forest<state>, static_cast<std::size_t>(Groups * abreast)> nodes;
+    std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));
     for (index t = 0; t < tiles_of(g.length); ++t) {
-      fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)), leaves);
-      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(k)});
+      const auto* const leaves = fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
+      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(leaves, k)});
     }
     for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));
   }
-  template <std::size_t Groups>
-  void fold_tile(const grid<const X>& g, std::array<pack<state>, Groups>& leaves) {
+  /// The states of a tile, until the next.
+  const pack<state>* fold_tile(const grid<const X>& g) {
+    constexpr index depth = std::bit_width(static_cast<std::uint64_t>(lanes));  // log2(L) + 1
+    pack<state>* const leaves = leaves_.of(g.rows > abreast ? g.rows / abreast * depth : 1);
     if constexpr (by_elements) {
-      const auto at = [from = Groups > 1 ? g : beside(g, copy_)](index i, index k) -> decltype(auto) {
+      if constexpr (columns_together > abreast) {
+        if (g.rows > abreast) {
+          dispatch([&] { leaf_of_columns(m_, g, leaves); });
+          return leaves;
+        }
+      }
+      const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
         return widen(from.first[i * from.stride + k]);
       };
-      const auto fetch = [&](index i) {
-        if constexpr (Groups > 1) prefetch<1>(g.first + (i + columns_ahead) * g.stride, columns_together);
-      };
-      dispatch([&] { leaf_abreast(m_, g.length, at, leaves, fetch); });
+      dispatch([&] { leaf_abreast(m_, g.length, at, *leaves); });
     } else {
       const index step = step_apart<X>(g.length);
       X* const copy = copy_.of(abreast * step);
       set_apart(g, copy, step);
-      for (index k = 0; k < g.rows; ++k) leaves[0].set(k, leaf_of(m_, copy + k * step, g.length));
+      for (index k = 0; k < g.rows; ++k) leaves->set(k, leaf_of(m_, copy + k * step, g.length));
     }
+    return leaves;
   }
 
   const M& m_;
   scratch<X> copy_;
+  scratch<pack<state>> leaves_;
 };
 
 }  // namespace regroup::host
