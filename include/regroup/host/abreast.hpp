@@ -3,7 +3,7 @@
 // and the columns of a matrix are read as its memory lies. Every row keeps the contract's tree, hence its bits.
 //   pack        the states of a group, member by member
 //   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state; of columns that stand
-//               side by side in many groups, a lane after another, so that memory is read a page at a time
+//               side by side, some groups of them, a lane after another, so that memory is read a page at a time
 // Level: lane. Law: as host/lanes.hpp.
 #pragma once
 
@@ -25,11 +25,14 @@ namespace regroup::host {
 template <class State>
 using pack = columns<State, abreast>;
 
-/// Columns that are folded together, if they stand side by side: as many as 64 KiB hold the packs of in `leaf_of_columns`, by
-/// measurement of sums (Zen 2: 64 to 2048 columns); and no fewer than two lines of floats.
-template <class State>
-inline constexpr index most_columns = std::clamp<index>((index{1} << 16) / (8 * index{sizeof(State)}), 128, 1024);
+/// Packs of a group that the tree of a tile's lanes has in hand at once, at most, when they come in its order.
+inline constexpr index packs_in_hand = std::bit_width(static_cast<std::uint64_t>(lanes));
+/// Columns that are folded together where they stand side by side, at least and at most: two lines of floats; and as many as
+/// 64 KiB hold those packs of, or 1024, by measurement of sums (Zen 2: 64 to 2048 columns).
 inline constexpr index fewest_columns = 32;
+template <class State>
+inline constexpr index most_columns =
+    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast * abreast;
 
 /// A batch whose rows stand at one distance, at least some of them.
 template <class Batch>
@@ -147,7 +150,7 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
 }
 
 /// The states of a tile of columns, whole groups of them that stand side by side: lane after lane, each joined with another as
-/// soon as the tree has both, so that `room` holds no more than log2(L) + 1 packs of a group; the states, in the end.
+/// soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end.
 template <class M, class X>
 constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of<M>>* room) {
   constexpr bool striped = is_commutative<M>;
@@ -157,12 +160,9 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
   auto* top = room;
   const auto each = [groups](pack<state_of<M>>* to, const auto& state_at) {
     for (index p = 0; p < groups; ++p) {
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
-      for (index k = 0; k < abreast; ++k) to[p].set(k, state_at(p, k));
+      pack<state_of<M>> s;  // elements are no aliases of it
+      for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k));
+      for (index k = 0; k < abreast; ++k) to[p].set(k, s.get(k));
     }
   };
   const auto lane = [&](index j) {
@@ -225,14 +225,19 @@ class group_fold {
 
   explicit group_fold(const M& m) : m_(m) {}
 
-  /// How many rows of a batch one of some workers takes at least: a group, or its share of columns side by side.
+  /// Chunks of a batch for some workers hold a multiple of this many rows: a group; of columns side by side, equal shares of
+  /// them all that are no larger than what is folded together.
   template <gridded Batch>
-  static index together(const Batch& b, index workers) {
-    if (b.grid_at(0, b.size()).pitch != 1) return abreast;
-    return std::clamp(b.size() / std::max<index>(workers, 1) / abreast * abreast, abreast, columns_together);
+  static index rows_of_chunk(const Batch& b, index workers) {
+    const grid<const X> g = b.grid_at(0, b.size());
+    const index most = std::min(g.rows, columns_together);
+    if (g.pitch != 1 || most <= abreast) return abreast;
+    const auto divided = [](index n, index by) { return (n + by - 1) / by; };
+    const index all = std::max<index>(workers, 1), share = divided(b.size(), all * divided(b.size(), all * most));
+    return std::min(divided(share, abreast) * abreast, most);
   }
 
-  /// sink(row, state) for the rows [first, last): in whole groups, and in others where a row alone is dear.
+  /// sink(row, state) for the rows [first, last): in whole groups, some at once, and in others where a row alone is dear.
   template <gridded Batch, class Sink>
   void operator()(const Batch& b, index first, index last, const Sink& sink) {
     while (first < last) {
@@ -267,8 +272,7 @@ class group_fold {
   }
   /// The states of a tile, until the next.
   const pack<state>* fold_tile(const grid<const X>& g) {
-    constexpr index depth = std::bit_width(static_cast<std::uint64_t>(lanes));  // log2(L) + 1
-    pack<state>* const leaves = leaves_.of(g.rows > abreast ? g.rows / abreast * depth : 1);
+    pack<state>* const leaves = g.rows > abreast ? leaves_.of(g.rows / abreast * packs_in_hand) : &leaf_;
     if constexpr (by_elements) {
       if constexpr (columns_together > abreast) {
         if (g.rows > abreast) {
@@ -291,6 +295,7 @@ class group_fold {
 
   const M& m_;
   scratch<X> copy_;
+  pack<state> leaf_;
   scratch<pack<state>> leaves_;
 };
 

@@ -69,7 +69,7 @@ class pool {
     index group = 1;
     if constexpr (goes_abreast<M, Batch>()) {
       group = group_of(b, b, groups::longest);
-      if (group > 1) group = groups::together(b, concurrency_);
+      if (group > 1) group = groups::rows_of_chunk(b, concurrency_);
     }
     const auto fold_whole = [&](index first, index last) {
       if constexpr (goes_abreast<M, Batch>()) {
