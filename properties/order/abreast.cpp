@@ -239,7 +239,11 @@ TEST(abreast_bits, of_several_monoids) {
     std::vector<float> x;
     for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
     expect_bits(regroup::moments<double>{}, x, rows);
-    if (n == 17) x[20] = std::numeric_limits<float>::quiet_NaN();
+    if (n == 17 || rows == 2100) {
+      x[20] = std::numeric_limits<float>::quiet_NaN();
+      x[static_cast<std::size_t>(5 * n)] = std::numeric_limits<float>::infinity();
+      x[static_cast<std::size_t>(5 * n + 1)] = -std::numeric_limits<float>::infinity();
+    }
     expect_bits(regroup::plus<float>{}, x, rows);
     expect_bits(regroup::log_sum_exp<float>{}, x, rows);
     expect_bits(regroup::fanout{regroup::mean<double>{}, regroup::log_sum_exp<float>{}}, x, rows);
