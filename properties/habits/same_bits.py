@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""same_bits.py --golden FILE --root DIRECTORY (--program PROGRAM | -- COMPILER FLAGS...)
+"""same_bits.py --golden FILE --root DIRECTORY --program PROGRAM [--library FILE --compiler COMPILER --level -O2 FLAGS...]
 
-Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits:
-PROGRAM's, or those of the program and the library compiled here with the given compiler and flags. Golden bits that change
-are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
+Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits: what
+PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level, once with each FLAGS.
+Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
 """
 import argparse
 import os
@@ -33,46 +33,74 @@ def run_or_exit(command):
         sys.exit(f"does not compile: {' '.join(command)}\n{run.stderr}")
 
 
-def compiled(compiler, root, folder):
+def compile_each(command, sources, folder):
+    """Compiles sources, each by itself, into objects in a folder."""
+    os.makedirs(folder)
+    objects = [os.path.join(folder, source.stem + ".o") for source in sources]
+    for source, object_file in zip(sources, objects):
+        run_or_exit([*command, *flags_of(source), "-c", str(source), "-o", object_file])
+    return objects
+
+
+def target_of(source):
+    """The instruction set that a source of the library is for, or None."""
+    found = re.search(r"_(v[34](?:_\w+)?)$", source.stem)
+    return "x86-64-" + found[1].replace("_", "-") if found else None
+
+
+def flags_of(source):
+    """What CMake compiles a source with, if it is for one instruction set."""
+    level, _, more = (target_of(source) or "").removeprefix("x86-64-").partition("-")
+    extensions = {"vnni": ["-mavx512vnni"], "bf16": ["-mavx512bf16"], "amx": ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]}
+    return [f"-march=x86-64-{level}", *extensions.get(more, [])] if level else []
+
+
+def programs(options, here, folder):
+    """Yields what is to be compared, by name. What is for one instruction set has flags of its own, so it is compiled once
+    for all FLAGS; what is for one that this processor lacks is compiled at -O0, to see that it compiles, and else the
+    library's, since nothing can run it."""
+    if not options.compiler:
+        yield "the program", options.program
+        return
     # gnu++20, as CMake gives it to consumers: there g++ contracts a * b + c, which strict c++20 would hide.
-    command = [*compiler, "-std=gnu++20", "-I", str(root / "include")]
-    sources, objects = [str(root / "properties/programs/bits.cpp")], []
-    for source in sorted((root / "src").glob("*.cpp")):
-        level = re.search(r"_(v[34])(_vnni|_bf16|_amx)?\.cpp$", source.name)  # one instruction set's file gets its flags, as in CMake
-        if level:
-            objects.append(os.path.join(folder, source.stem + ".o"))
-            more = {"_vnni": ["-mavx512vnni"], "_bf16": ["-mavx512bf16"],
-                    "_amx": ["-mavx512bf16", "-mamx-tile", "-mamx-bf16"]}.get(level[2], [])
-            run_or_exit([*command, f"-march=x86-64-{level[1]}", *more, "-c", str(source), "-o", objects[-1]])
-        else:
-            sources.append(str(source))
-    program = os.path.join(folder, "bits")
-    run_or_exit([*command, *sources, *objects, "-o", program, "-ltbb"])
-    return program
+    command = [options.compiler, options.level, "-std=gnu++20", "-I", str(options.root / "include")]
+    sources = sorted((options.root / "src").glob("*.cpp"))
+    kernels = [source for source in sources if target_of(source) in (targets if options.level == "-O0" else here)]
+    others = [source for source in sources if not target_of(source)] + [options.root / "properties/programs/bits.cpp"]
+    kernels = compile_each(command, kernels, os.path.join(folder, "kernels"))
+    for flags in options.flags:
+        objects = compile_each([*command, *flags.split()], others, os.path.join(folder, "with" + flags.replace(" ", "")))
+        program = os.path.join(folder, "bits")
+        run_or_exit([options.compiler, *objects, *kernels, options.library, "-o", program, "-ltbb"])
+        yield f"{pathlib.Path(options.compiler).name} {options.level} {flags}".strip(), program
 
 
-arguments = argparse.ArgumentParser()
-arguments.add_argument("--golden", required=True, type=pathlib.Path)
-arguments.add_argument("--root", required=True, type=pathlib.Path)
-arguments.add_argument("--program")
-arguments.add_argument("command", nargs="*")
-arguments = arguments.parse_args()
+targets = ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx")
+parser = argparse.ArgumentParser()
+parser.add_argument("--golden", required=True, type=pathlib.Path)
+parser.add_argument("--root", required=True, type=pathlib.Path)
+parser.add_argument("--program", required=True)
+parser.add_argument("--library")
+parser.add_argument("--compiler")
+parser.add_argument("--level")
+parser.add_argument("flags", nargs="*")
+options = parser.parse_args()
 
-golden = cases_of(arguments.golden.read_text())
+golden = cases_of(options.golden.read_text())
 if not golden:
-    sys.exit(f"{arguments.golden} holds no case")
-different, compared = 0, []
+    sys.exit(f"{options.golden} holds no case")
+here = [target for target in targets if printed(options.program, target) is not None]
+different = 0
 with tempfile.TemporaryDirectory() as folder:
-    compiler = [word for argument in arguments.command for word in argument.split()]
-    program = arguments.program or compiled(compiler, arguments.root, folder)
-    for target in ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx"):
-        found = printed(program, target)
-        if found is None:
-            continue
-        compared.append(target)
-        for case in sorted(golden.keys() | found.keys()):
-            if golden.get(case) != found.get(case):
-                different += 1
-                print(f"{case} on {target}: {found.get(case)}, golden {golden.get(case)}")
-print(f"{len(golden)} cases on {', '.join(compared)}: {different} differences")
+    for name, program in programs(options, here, folder):
+        for target in here:
+            found = printed(program, target)
+            if found is None:
+                sys.exit(f"{name} does not find {target}, which {options.program} does")
+            for case in sorted(golden.keys() | found.keys()):
+                if golden.get(case) != found.get(case):
+                    different += 1
+                    print(f"{case} by {name} on {target}: {found.get(case)}, golden {golden.get(case)}")
+        print(f"{name}: {len(golden)} cases on {', '.join(here)}")
+print(f"{different} differences")
 sys.exit(different != 0)
