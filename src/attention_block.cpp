@@ -15,6 +15,13 @@ static_assert(tiles::most_lanes == block_queries && 2 * tiles::group_lanes == pa
 
 using tiles::whole;
 
+/// Matrices and products of pairs take all lanes as one panel.
+template <class T>
+index panel_of(const problem<T>& p, index lanes) {
+  const tiles::query_lanes<typename problem<T>::Real>& kernel = tiles::current(false);
+  return p.packs() || p.takes_pairs || kernel.panel == 0 ? lanes : kernel.panel;
+}
+
 template <class T>
 block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   const index of_head = p.blocks_of_head();
@@ -24,6 +31,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   count_ = std::min(p.block_rows(), p.rows() - first);
   has_key_lanes_ = !p.packs() && count_ <= tiles::most_queries;
   lanes_ = has_key_lanes_ ? count_ : whole(count_, tiles::group_lanes);
+  panel_ = has_key_lanes_ ? lanes_ : panel_of(p, lanes_);
   by_rows_ = p.takes_matrices && p.rows() <= tiles::group_lanes;
   end_ = range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};
@@ -51,6 +59,7 @@ block<T>::block(const block& whole, index lane)
       key_head_(whole.key_head_),
       count_(1),
       lanes_(has_key_lanes_ ? 1 : tiles::group_lanes),
+      panel_(lanes_),
       heads_(static_cast<std::size_t>(lanes_), whole.head(lane)),
       queries_(heads_.size(), whole.query(lane)),
       seen_(heads_.size(), whole.seen_[static_cast<std::size_t>(lane)]),
@@ -64,7 +73,7 @@ key_range block<T>::leaves() const noexcept {
   return {all_.first / attention_leaf_keys, (all_.last - 1) / attention_leaf_keys + 1};
 }
 
-/// Memory, and the queries times scale, or in pairs: (queries, d), or (d, lanes).
+/// Memory, and the queries times scale, or in pairs: (queries, d), or (d, lanes) in panels.
 template <class T>
 void block<T>::prepare() {
   const bool are_pairs = p_.takes_pairs || p_.packs();
@@ -103,7 +112,9 @@ void block<T>::prepare() {
   });
   if (has_key_lanes_) return;
   const tiles::query_lanes<Real>& kernel = tiles::current(false);
-  kernel.transpose({to, d, q_.data(), lanes_, lanes_, d});
+  for (index lane = 0; lane < lanes_; lane += panel_) {
+    kernel.transpose({to + lane * d, d, q_.data() + lane * d, panel_, panel_, d});
+  }
 }
 
 template <class T>

@@ -119,12 +119,16 @@ void block<T>::find_seen(index first, index last) {
   }
 }
 
-/// Masks see scores as (keys, lanes).
+/// Masks see scores as (keys, lanes), a panel at a time.
 template <class T>
 void block<T>::mask(index first, index last, Real* s) {
   const index n = last - first;
   if (!has_key_lanes_) {
-    return p_.mask->apply(score_tile<Real>{s, n, lanes_, first, batch_, heads_.data(), queries_.data()});
+    for (index lane = 0; lane < lanes_; lane += panel_) {
+      p_.mask->apply(score_tile<Real>{s + lane * attention_tile_keys, n, panel_, first, batch_, heads_.data() + lane,
+                                      queries_.data() + lane});
+    }
+    return;
   }
   Real turned[static_cast<std::size_t>(attention_tile_keys * tiles::most_queries)];
   for (index j = 0; j < n; ++j) {
@@ -253,7 +257,9 @@ void block<T>::fold_leaf(index t, const fragment<Real>& f) {
     for (index q = 0; q < count_; ++q) std::copy_n(o + q * width, p_.dv, f.o() + q * p_.dv);
   } else if (!has_key_lanes_) {
     const tiles::query_lanes<Real>& kernel = tiles::current(false);
-    kernel.transpose({o, lanes_, f.o(), p_.dv, p_.dv, count_});
+    for (index lane = 0; lane < count_; lane += panel_) {
+      kernel.transpose({o + lane * p_.dv, panel_, f.o() + lane * p_.dv, p_.dv, p_.dv, std::min(panel_, count_ - lane)});
+    }
   }
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's tile where lanes are queries: S^T = K Q^T and O^T += V^T P^T, with K and V broadcast as they lie in
 // memory. R rows by V packs of lanes stay in registers. A group of 16 lanes leaves out the keys that none of it sees, which
-// trims the causal diagonal. Where a tile follows, values are fetched with the scores, and its keys with the values. Local to
-// each instruction set's file. Level: block.
+// trims the causal diagonal. Local to each instruction set's file. Level: block.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +12,17 @@
 namespace regroup::tiles {
 namespace {
 
+/// How a processor's registers and caches are used.
+struct query_shape {
+  int full_r, full_v;    // rows by packs of lanes that are computed at once where all lanes see all keys
+  int group_r, group_v;  // elsewhere, for a group of lanes and its keys
+  /// Lanes of a panel, or 0 for one of all lanes. Rows of 64 lanes lie at a power of two and meet in a few places of a first
+  /// cache; those of a panel, as many as a block takes, follow each other.
+  int panel = 0;
+  index value_bytes = index{1} << 20;  // of a tile's values, added in all panels before the others are
+  bool fetches = true;                 // where a tile follows: values with the scores, and its keys with the values
+};
+
 /// How many of `steps` follow each other before the next row is fetched.
 template <class T>
 index steps_a_row(const rows_ahead<T>& ahead, index steps) {
@@ -20,14 +30,14 @@ index steps_a_row(const rows_ahead<T>& ahead, index steps) {
 }
 
 /// Rows of s, the keys [row, row + R), in V packs of lanes.
-template <class Products, int R, int V>
+template <class Products, class Lanes, int R, int V>
 inline void score_block(const tile<typename Products::T>& t, index row, index lane,
                         rows_ahead<typename Products::T>& ahead) {
   using Pack = typename Products::Pack;
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    const index lanes = t.queries, d = t.d;
+    const index lanes = Lanes::of(t), d = t.d;
     const auto* const* const k = t.k + row;
-    const auto* q = t.q + lane;
+    const auto* q = t.q + Lanes::place(lane, d);
     packs<Pack, R* V> acc = {};
     const index together = steps_a_row(ahead, d) * Products::at_once;
     for (index c = 0; c < d;) {
@@ -36,23 +46,23 @@ inline void score_block(const tile<typename Products::T>& t, index row, index la
         ((acc[I] = Products::add(acc[I], Products::all(k[I / V] + c), Pack::load(q + I % V * Pack::width))), ...);
       }
     }
-    auto* const s = t.s + row * lanes + lane;
+    auto* const s = t.s + Lanes::place(lane, tile_keys) + row * lanes;
     (Products::score(acc[I], t).store(s + I / V * lanes + I % V * Pack::width), ...);
   }
   (std::make_integer_sequence<int, R * V>{});
 }
 
 /// Rows of o, the columns [row, row + R) of v, in V packs of lanes, over the keys of the steps [from, to).
-template <class Products, int R, int V, class Real>
+template <class Products, class Lanes, int R, int V, class Real>
 inline void value_block(const tile<typename Products::T>& t, const Real* const* v, index row, index lane, index from,
                         index to, bool grows, rows_ahead<typename Products::T>& ahead) {
   using Pack = typename Products::Pack;
   [&]<int... I>(std::integer_sequence<int, I...>) {
-    const index lanes = t.queries, step = Products::at_once * lanes;
-    Real* const o = t.o + row * lanes + lane;
+    const index lanes = Lanes::of(t), step = Products::at_once * lanes;
+    Real* const o = t.o + Lanes::place(lane, t.dv) + row * lanes;
     packs<Pack, R* V> acc = {Pack::load(o + I / V * lanes + I % V * Pack::width)...};
     if (grows) ((acc[I] = Pack::product(acc[I], Pack::load(t.factor + lane + I % V * Pack::width))), ...);
-    const Real* p = t.s + from * step + lane;
+    const Real* p = t.s + Lanes::place(lane, tile_keys) + from * step;
     const index together = steps_a_row(ahead, to - from);
     for (index j = from; j < to;) {
       ahead.fetch_row();
@@ -66,9 +76,16 @@ inline void value_block(const tile<typename Products::T>& t, const Real* const* 
   (std::make_integer_sequence<int, R * V>{});
 }
 
-/// block(rows of a compile-time count, first row) over [from, to): R at a time, then what is left at once.
+/// block(rows of a compile-time count, first row) over [from, to): R at a time, and R - 1 where that leaves nothing over,
+/// since few rows are few chains, which wait for themselves; else what is left at once.
 template <int R, class Block>
 inline void in_blocks(index from, index to, const Block& block) {
+  if constexpr (R > 2) {
+    const index fewer = (R - (to - from) % R) % R * (R - 1);
+    for (const index end = from + fewer; end <= to && from < end; from += R - 1) {
+      block(std::integral_constant<int, R - 1>{}, from);
+    }
+  }
   for (; from + R <= to; from += R) block(std::integral_constant<int, R>{}, from);
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((to - from == I + 1 ? block(std::integral_constant<int, I + 1>{}, from) : void()), ...);
@@ -76,25 +93,41 @@ inline void in_blocks(index from, index to, const Block& block) {
   (std::make_integer_sequence<int, R - 1>{});
 }
 
-/// Panels of FullR x FullV where all lanes see all keys; elsewhere GroupR x GroupV, for a group of lanes and its keys.
-template <class Products, int FullR, int FullV, int GroupR, int GroupV>
+/// The step from a row to the next, and where the rows of a lane begin, `rows` to a panel.
+template <index Panel>
+struct lanes_in_panels {
+  static constexpr index of(const auto& /*tile*/) { return Panel; }
+  static constexpr index place(index lane, index rows) { return lane / Panel * Panel * rows + lane % Panel; }
+};
+template <>
+struct lanes_in_panels<0> {
+  static constexpr index of(const auto& tile) { return tile.queries; }
+  static constexpr index place(index lane, index /*rows*/) { return lane; }
+};
+
+template <class Products, query_shape Shape>
 struct with_query_lanes {
   using Pack = typename Products::Pack;
   using T = typename Products::T;
   using Real = typename Products::Real;
+  using Lanes = lanes_in_panels<Shape.panel>;
+  static constexpr index panel = Shape.panel;
+  static constexpr int FullR = Shape.full_r, FullV = Shape.full_v, GroupR = Shape.group_r, GroupV = Shape.group_v;
+  static_assert(panel == 0 || (panel == FullV * Pack::width && panel == GroupV * Pack::width && group_lanes % panel == 0));
 
   [[gnu::flatten]] static void scores(const tile<T>& t) {
-    rows_ahead<T> values({t.v, t.next_k == t.k ? 0 : t.n, t.dv});
+    rows_ahead<T> values({t.v, fetches(t) ? t.n : 0, t.dv});
     index lane = 0;
     for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
       in_blocks<FullR>(0, t.n, [&]<int R>(std::integral_constant<int, R>, index row) {
-        score_block<Products, R, FullV>(t, row, lane, values);
+        score_block<Products, Lanes, R, FullV>(t, row, lane, values);
       });
     }
     for (; lane < t.queries; lane += GroupV * Pack::width) {
-      in_blocks<GroupR>(
-          t.group_first[lane / group_lanes], t.group_last[lane / group_lanes],
-          [&]<int R>(std::integral_constant<int, R>, index row) { score_block<Products, R, GroupV>(t, row, lane, values); });
+      const index g = lane / group_lanes;
+      in_blocks<GroupR>(t.group_first[g], t.group_last[g], [&]<int R>(std::integral_constant<int, R>, index row) {
+        score_block<Products, Lanes, R, GroupV>(t, row, lane, values);
+      });
     }
   }
 
@@ -109,20 +142,25 @@ struct with_query_lanes {
   [[gnu::flatten]] static void values(const tile<T>& t) {
     const Real* storage[static_cast<std::size_t>(tile_keys)];
     const Real* const* const v = Products::value_rows(t, storage);
-    rows_ahead<T> keys({t.next_k, t.next_k == t.k ? 0 : tile_keys, t.d});
+    rows_ahead<T> keys({t.next_k, fetches(t) ? tile_keys : 0, t.d});
     const bool grows = std::any_of(t.grows, t.grows + t.queries / group_lanes, [](bool g) { return g; });
+    index together = tile_keys;
+    while (together > 16 && together * t.dv * index{sizeof(Real)} > Shape.value_bytes) together /= 2;
     index lane = 0;
-    for (; t.is_whole && lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
-      in_blocks<FullR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
-        value_block<Products, R, FullV>(t, v, row, lane, 0, steps(t.n), grows, keys);
-      });
+    for (index from = 0, to = 0; t.is_whole && from < steps(t.n); from = to) {
+      to = std::min(from + together, steps(t.n));
+      for (lane = 0; lane + FullV * Pack::width <= t.queries; lane += FullV * Pack::width) {
+        in_blocks<FullR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
+          value_block<Products, Lanes, R, FullV>(t, v, row, lane, from, to, grows && from == 0, keys);
+        });
+      }
     }
     for (; lane < t.queries; lane += GroupV * Pack::width) {
       const index g = lane / group_lanes;
       if (t.group_first[g] >= t.group_last[g]) continue;
       in_blocks<GroupR>(0, t.dv, [&]<int R>(std::integral_constant<int, R>, index row) {
-        value_block<Products, R, GroupV>(t, v, row, lane, t.group_first[g] / Products::at_once, steps(t.group_last[g]),
-                                         t.grows[g], keys);
+        value_block<Products, Lanes, R, GroupV>(t, v, row, lane, t.group_first[g] / Products::at_once,
+                                                steps(t.group_last[g]), t.grows[g], keys);
       });
     }
   }
@@ -144,13 +182,14 @@ struct with_query_lanes {
   }
 
  private:
+  static bool fetches(const tile<T>& t) { return Shape.fetches && t.next_k != t.k; }
   static constexpr index steps(index keys) { return (keys + Products::at_once - 1) / Products::at_once; }
 
   /// One pack of lanes over the keys [from, to).
   static void weigh(const tile<T>& t, index lane, index from, index to, bool& grows) {
     using vector = typename Pack::vector;
-    const index lanes = t.queries;
-    Real* const s = t.s + lane;
+    const index lanes = Lanes::of(t);
+    Real* const s = t.s + Lanes::place(lane, tile_keys);
     if (!t.is_whole) hide(t, lane, from, to);
     // Those that share a step with keys that are seen.
     const Pack hidden = Pack::all(-math::detail::infinity<Real>);
@@ -194,7 +233,7 @@ struct with_query_lanes {
       last[i] = t.last[lane + i];
     }
     for (index j = from; j < to; ++j) {
-      Real* const s = t.s + j * t.queries + lane;
+      Real* const s = t.s + Lanes::place(lane, tile_keys) + j * Lanes::of(t);
       const auto key = static_cast<typename Pack::word>(j) - integers{};
       const auto seen = (key >= first) & (key < last);
       Pack{seen ? Pack::load(s).x : Pack::all(-math::detail::infinity<Real>).x}.store(s);

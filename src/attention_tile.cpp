@@ -21,8 +21,8 @@ instruction_set with_integers() {
 #endif
 
 const instruction_set& current([[maybe_unused]] bool takes_pairs) {
-  static constexpr instruction_set baseline = all_kernels<4, with_query_lanes<singles<float, 4>, 1, 4, 1, 4>,
-                                                          with_query_lanes<singles<double, 8>, 1, 4, 1, 4>, 4, 4>;
+  static constexpr instruction_set baseline = all_kernels<4, with_query_lanes<singles<float, 4>, query_shape{1, 4, 1, 4}>,
+                                                          with_query_lanes<singles<double, 8>, query_shape{1, 4, 1, 4}>, 4, 4>;
   switch (host::current_target()) {
 #if defined(__x86_64__)
     case host::target::x86_64_v4_amx: {

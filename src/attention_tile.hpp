@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on one tile of keys, for some queries that share them, in three steps: scores, weights, values. Two layouts
 // compute the same chains, so they give the same bits:
-//   query lanes   many queries: a lane is a query; q (d, lanes), s (keys, lanes), o (dv, lanes); K and V are broadcast
+//   query lanes   many queries: a lane is a query; q (d, lanes), s (64, lanes), o (dv, lanes); K and V are broadcast. Or in
+//                 panels of some lanes, one behind the other, each of them so
 //   key lanes     few queries: a lane is a key, then a column of V; q (queries, d), s (queries, 64), o (queries, dv);
 //                 K is transposed in registers, so that every key and value is read once for all queries
 // Where products of bfloat16 are taken two at a time, q and s hold pairs: two numbers of 16 bits in the bits of a float.
@@ -83,6 +84,7 @@ struct key_lanes : kernels<T> {};
 template <class T>
 struct query_lanes : kernels<T> {
   void (*transpose)(const matrices<typename tile<T>::Real>&);
+  index panel;  ///< lanes of a panel, or 0: all
 };
 
 /// Products of bfloat16 by matrices (AMX): 16 or 32 queries, in query lanes; weights go from s to `pairs`, (32, lanes). The

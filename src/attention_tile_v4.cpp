@@ -5,8 +5,8 @@
 
 namespace regroup::tiles {
 
-constinit const instruction_set x86_64_v4 = all_kernels<64, with_query_lanes<singles<float, 64>, 6, 4, 12, 1>,
-                                                        with_query_lanes<singles<double, 64>, 6, 4, 6, 2>, 8, 24>;
+constinit const instruction_set x86_64_v4 = all_kernels<64, with_query_lanes<singles<float, 64>, query_shape{6, 4, 12, 1}>,
+                                                        with_query_lanes<singles<double, 64>, query_shape{6, 4, 6, 2}>, 8, 24>;
 
 }  // namespace regroup::tiles
 #endif

@@ -5,7 +5,7 @@
 
 namespace regroup::tiles {
 
-constinit const bfloat16_kernels x86_64_v4_bf16 = {queries_of<with_query_lanes<pair_products, 6, 4, 12, 1>>(),
+constinit const bfloat16_kernels x86_64_v4_bf16 = {queries_of<with_query_lanes<pair_products, query_shape{6, 4, 12, 1}>>(),
                                                    keys_of<with_key_lanes<pair_products, 8, 24>>()};
 
 }  // namespace regroup::tiles

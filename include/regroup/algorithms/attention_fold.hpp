@@ -206,6 +206,7 @@ class block {
   bool is_copied_ = false;      // rows must be widened or gathered first
   bool is_whole_ = false;       // every lane sees every key of the tile
   index batch_ = 0, key_head_ = 0, count_ = 0, lanes_ = 0;
+  index panel_ = 0;  // lanes side by side
   std::vector<index> heads_, queries_;  // one a lane
   std::vector<key_range> seen_;
   key_range all_, common_;  // the keys that some lane may see, and that all do

@@ -4,6 +4,7 @@
 // Level: rank (merge what devices, shards or files hold), or one process that splits its keys.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <limits>
 #include <optional>
@@ -60,8 +61,9 @@ class results {
   }
   void put(index batch, index head, index query, Real m, Real l, const Real* o) const {
     const Real sink = sinks_.empty() ? Real{hidden} : sinks_[static_cast<std::size_t>(head)];
-    const rescale<Real> with_sink{m, sink};
-    const lowered<Real> answer{with_sink.m, sink == Real{hidden} ? l : with_sink(l, Real{1})};
+    std::optional<rescale<Real>> with_sink;
+    if (sink != Real{hidden}) with_sink = rescale<Real>{m, sink};
+    const lowered<Real> answer = with_sink ? lowered<Real>{with_sink->m, (*with_sink)(l, Real{1})} : lowered<Real>{m, l};
     const index at[] = {batch, head, query};
     const int rank = out_.rank();
     index row = 0;
@@ -69,18 +71,17 @@ class results {
     const index n = out_.extent(rank - 1), step = out_.stride(rank - 1);
     Out* const to = n > 0 ? out_.data() + row : nullptr;
     const auto write = [=](const auto& numerator) {
+      const auto lower = [=](Real x) { return static_cast<Out>(answer(numerator(x))); };
       if (step == 1) {
-        host::dispatch([=] {
-          for (index c = 0; c < n; ++c) to[c] = static_cast<Out>(answer(numerator(o[c])));
-        });
+        host::dispatch([=] { std::transform(o, o + n, to, lower); });
       } else {
-        for (index c = 0; c < n; ++c) to[c * step] = static_cast<Out>(answer(numerator(o[c])));
+        for (index c = 0; c < n; ++c) to[c * step] = lower(o[c]);
       }
     };
-    if (sink == Real{hidden}) {
-      write([](Real x) { return x; });
+    if (with_sink) {
+      write([both = *with_sink](Real x) { return both(x, -Real{}); });
     } else {
-      write([with_sink](Real x) { return with_sink(x, -Real{}); });
+      write([](Real x) { return x; });
     }
     if (!lse_) return;
     Real* place = lse_->data();
