@@ -19,8 +19,8 @@ struct query_shape {
   /// Lanes of a panel, or 0 for one of all lanes. Rows of 64 lanes lie at a power of two and meet in a few places of a first
   /// cache; those of a panel, as many as a block takes, follow each other.
   int panel = 0;
-  index value_bytes = index{1} << 20;  // of a tile's values, added in all panels before the others are
-  bool fetches = true;                 // where a tile follows: values with the scores, and its keys with the values
+  index first_cache = 0;  // in bytes: a tile's values that would fill it are added in halves, each in all panels
+  bool fetches = true;    // where a tile follows: values with the scores, and its keys with the values
 };
 
 /// How many of `steps` follow each other before the next row is fetched.
@@ -144,8 +144,8 @@ struct with_query_lanes {
     const Real* const* const v = Products::value_rows(t, storage);
     rows_ahead<T> keys({t.next_k, fetches(t) ? tile_keys : 0, t.d});
     const bool grows = std::any_of(t.grows, t.grows + t.queries / group_lanes, [](bool g) { return g; });
-    index together = tile_keys;
-    while (together > 16 && together * t.dv * index{sizeof(Real)} > Shape.value_bytes) together /= 2;
+    const index bytes = tile_keys * t.dv * index{sizeof(Real)};
+    const index together = bytes <= Shape.first_cache && bytes > Shape.first_cache * 3 / 4 ? tile_keys / 2 : tile_keys;
     index lane = 0;
     for (index from = 0, to = 0; t.is_whole && from < steps(t.n); from = to) {
       to = std::min(from + together, steps(t.n));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels for AVX2 and FMA: 6 rows by 2 packs are 12 chains, two fma a cycle at a latency of 4 or 5. Of a first
-// cache of 32 KiB values take 24 at most. The processor fetches by itself: bench/results/walls.md, "Zen 2".
+// Attention's kernels for AVX2 and FMA: 6 rows by 2 packs are 12 chains, two fma a cycle at a latency of 4 or 5. The
+// processor fetches by itself (bench/results/walls.md, "Zen 2").
 #if defined(__x86_64__)
 #include "attention_tile_table.hpp"
 
@@ -9,7 +9,7 @@ namespace regroup::tiles {
 namespace {
 
 constexpr query_shape shape_of(int panel) {
-  return {.full_r = 6, .full_v = 2, .group_r = 6, .group_v = 2, .panel = panel, .value_bytes = 24 << 10, .fetches = false};
+  return {.full_r = 6, .full_v = 2, .group_r = 6, .group_v = 2, .panel = panel, .first_cache = 32 << 10, .fetches = false};
 }
 
 }  // namespace
