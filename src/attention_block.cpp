@@ -77,8 +77,7 @@ key_range block<T>::leaves() const noexcept {
 template <class T>
 void block<T>::prepare() {
   const bool are_pairs = p_.takes_pairs || p_.packs();
-  const bool widens = !has_key_lanes_ && !are_pairs && !std::same_as<T, Real>;
-  is_copied_ = p_.k.stride(3) != 1 || p_.v.stride(3) != 1 || widens || (p_.takes_pairs && p_.d % 2 != 0);
+  is_copied_ = p_.copies(has_key_lanes_);
   for (buffer<Real>* const x : {&m_, &l_, &frame_, &factor_, &q_scale_, &p_scale_}) x->resize(lanes_);
   const index d = p_.takes_matrices ? whole(p_.d, 32) / 2 : are_pairs ? (p_.d + 1) / 2 : p_.d;
   q_.resize(std::max(d, index{1}) * lanes_);  // where d or dv is 0, still something to point to

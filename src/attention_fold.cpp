@@ -54,19 +54,25 @@ void block<T>::turn_to(index first, index last) {
   }
 }
 
+/// Numbers of a row that is copied.
+constexpr index copied_width(index width) { return width + width % 2; }
+
+/// Where n rows begin that follow each other; the last is repeated up to a whole tile.
+template <class E>
+void place_rows(const E* first, index width, index n, const E** rows) {
+  for (index j = 0; j < attention_tile_keys; ++j) rows[j] = first + std::min(j, n - 1) * copied_width(width);
+}
+
 /// Rows of E, with zeros up to an even width.
 template <class T>
 template <class E>
-void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, buffer<E>& to,
-                         const E** rows_to) const {
-  const index width = x.extent(3), padded = width + width % 2;
+void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, E* to) const {
+  const index width = x.extent(3), padded = copied_width(width);
   const index stride = x.stride(3);
-  to.resize(attention_tile_keys * padded);
-  for (index j = 0; j < attention_tile_keys; ++j) rows_to[j] = to.data() + std::min(j, n - 1) * padded;
   host::dispatch([&] {
     for (index j = 0; j < n; ++j) {
       const T* const row = from[j];
-      E* const row_to = to.data() + j * padded;
+      E* const row_to = to + j * padded;
       const auto copy = [&](const auto& element) {
         for (index c = 0; c < width; ++c) {
           if constexpr (std::same_as<E, T>) {
@@ -95,8 +101,12 @@ auto block<T>::rows_to_pack(index first, index last, index end, rows<T>& copies)
   turn_to(first, last);
   if (last < end) find_rows(last, std::min(last + attention_tile_keys, end_), next());
   if (!is_copied_) return here();
-  copy_rows(p_.k, here().k, last - first, k_copy_, copies.k);
-  copy_rows(p_.v, here().v, last - first, v_copy_, copies.v);
+  k_copy_.resize(attention_tile_keys * copied_width(p_.d));
+  v_copy_.resize(attention_tile_keys * copied_width(p_.dv));
+  copy_rows(p_.k, here().k, last - first, k_copy_.data());
+  copy_rows(p_.v, here().v, last - first, v_copy_.data());
+  place_rows(k_copy_.data(), p_.d, last - first, copies.k);
+  place_rows(v_copy_.data(), p_.dv, last - first, copies.v);
   return copies;
 }
 
@@ -196,13 +206,27 @@ void block<T>::leave_out_hidden(const Real* s, index step, rows<E>& at) const {
   }
 }
 
+/// Copies are of whole tiles, whatever part of them the block sees.
 template <class T>
 template <class E>
-void block<T>::fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o) {
-  rows<E> copies;
-  copy_rows(p_.k, here().k, last - first, k, copies.k);
-  copy_rows(p_.v, here().v, last - first, v, copies.v);
-  fold_rows(first, last, copies, copies, o);
+void block<T>::fold_copies(index first, index last, buffer<E>& k_tiles, buffer<E>& v_tiles, Real* o) {
+  const index tile = first / attention_tile_keys * attention_tile_keys, slot = tile / attention_tile_keys % w_->tiles;
+  const index k_width = copied_width(p_.d), v_width = copied_width(p_.dv);
+  k_tiles.resize(w_->tiles * attention_tile_keys * k_width);
+  v_tiles.resize(w_->tiles * attention_tile_keys * v_width);
+  E* const k = k_tiles.data() + slot * attention_tile_keys * k_width;
+  E* const v = v_tiles.data() + slot * attention_tile_keys * v_width;
+  if (w_->first[slot] != tile) {
+    const index n = std::min(attention_tile_keys, end_ - tile);
+    find_rows(tile, tile + n, here());
+    copy_rows(p_.k, here().k, n, k);
+    copy_rows(p_.v, here().v, n, v);
+    w_->first[slot] = tile;
+  }
+  rows<E> at;
+  place_rows(k + (first - tile) * k_width, p_.d, last - first, at.k);
+  place_rows(v + (first - tile) * v_width, p_.dv, last - first, at.v);
+  fold_rows(first, last, at, at, o);
 }
 
 /// Whether a head's keys and values come from further away for every block of queries.
@@ -216,9 +240,9 @@ bool block<T>::passes_second_cache() const {
 template <class T>
 void block<T>::fold_tile(index first, index last, Real* o) {
   find_seen(first, last);
+  if (is_copied_ && p_.takes_pairs) return fold_copies(first, last, w_->k_tiles, w_->v_tiles, o);
+  if (is_copied_) return fold_copies(first, last, w_->k_rows, w_->v_rows, o);
   turn_to(first, last);
-  if (is_copied_ && p_.takes_pairs) return fold_copies(first, last, k_copy_, v_copy_, o);
-  if (is_copied_) return fold_copies(first, last, k_, v_, o);
   const bool has_next = last < all_.last && (has_key_lanes_ || passes_second_cache());
   if (has_next) find_rows(last, tile_end(last), next());
   fold_rows(first, last, here(), has_next ? next() : here(), o);

@@ -84,12 +84,17 @@ TYPED_TEST(same_bits_of, decode_chunks_and_prefill) {
   }
 }
 
-/// Windows begin at any key; the keys that a block folds, at the first that one of its queries sees.
+/// Windows begin at any key; the keys that a block folds, at the first that one of its queries sees. One thread takes the
+/// blocks of a head together, and copies keys once for all of them.
 TYPED_TEST(same_bits_of, windows_of_any_query) {
   for (const index left : {10, 64, 101}) {
     const regroup::attention_options options = {.mask = regroup::window{left, 0}};
     const auto all =
-        attend<TypeParam, regroup::attention_real<TypeParam>>(par, this->q, dense(this->k, this->v), options);
+        attend<TypeParam, regroup::attention_real<TypeParam>>(seq, this->q, dense(this->k, this->v), options);
+    const rearranged<TypeParam> k(this->k, {0, 1, 3, 2}), v(this->v, {0, 1, 3, 2});
+    EXPECT_TRUE(same_bits(all, attend<TypeParam, regroup::attention_real<TypeParam>>(
+                                   seq, this->q, dense(k.view_of(), v.view_of()), options)))
+        << left;
     for (index i = 0; i < queries; i += 3) {
       const index known = keys - queries + i + 1;
       const auto one = attend<TypeParam, regroup::attention_real<TypeParam>>(
@@ -160,6 +165,7 @@ TYPED_TEST(same_bits_of, any_strides) {
   for (const regroup::shape& order : {regroup::shape{0, 2, 1, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}}) {
     const rearranged<T> q(this->q, order), k(this->k, order), v(this->v, order);
     EXPECT_TRUE(same_bits(plain, attend<T>(par, q.view_of(), dense(k.view_of(), v.view_of()), {.mask = causal{}})));
+    EXPECT_TRUE(same_bits(plain, attend<T>(seq, q.view_of(), dense(k.view_of(), v.view_of()), {.mask = causal{}})));
     rearranged<T> out(plain.out.view(), order);
     std::fill(out.memory.begin(), out.memory.end(), T(0.0f));
     regroup::attention(par, this->q, dense(this->k, this->v), out.seen,

@@ -97,8 +97,13 @@ struct problem {
   bool takes_pairs = false;     // of products, and rounds the weights for it
   bool takes_matrices = false;  // the same by matrices
   bool takes_integers = false;  // in fixed point
-  /// Whether K and V are packed for blocks that take turns.
+  /// Whether K and V are packed.
   [[nodiscard]] bool packs() const noexcept { return takes_matrices || takes_integers; }
+  /// Whether their rows are gathered or, for blocks with query lanes, widened first.
+  [[nodiscard]] bool copies(bool has_key_lanes) const noexcept {
+    const bool widens = !has_key_lanes && !takes_pairs && !packs() && !std::same_as<T, Real>;
+    return k.stride(3) != 1 || v.stride(3) != 1 || widens || (takes_pairs && d % 2 != 0);
+  }
 
   /// Rows are the queries of one key head, query by query, its `group` heads side by side.
   [[nodiscard]] index rows() const noexcept { return group * extents.queries; }
@@ -106,10 +111,10 @@ struct problem {
   [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_rows() - 1) / block_rows(); }
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
-  /// Blocks of one head that are folded together, so that K and V are packed once for all of them: as many as leave enough
-  /// to share out to `threads`; more than 32 where their states, one a level of the tree, take little memory.
+  /// Blocks of one head that are folded together, so that K and V are packed or copied once for all of them: as many as leave
+  /// enough to share out to `threads`; more than 32 where their states, one a level of the tree, take little memory.
   [[nodiscard]] index blocks_together(index threads) const noexcept {
-    if (!packs()) return 1;
+    if (!packs() && !copies(false)) return 1;
     const index enough = threads > 1 ? 8 * threads : 1;
     const auto leaves = static_cast<std::uint64_t>(extents.keys / attention_leaf_keys + 1);
     const index levels = static_cast<index>(std::bit_width(leaves));
@@ -121,7 +126,7 @@ struct problem {
 };
 
 /// What blocks that are folded by one thread, one after the other, have in common: memory, and keys and values that were
-/// packed for the last of them.
+/// packed or copied for the last of them.
 template <class T>
 struct workspace {
   using Real = attention_real<T>;
@@ -137,7 +142,8 @@ struct workspace {
   index tiles = 0;                                    // that are kept
   index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
   buffer<Real> s, o, pairs;
-  buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two
+  buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two; or rows as they are
+  buffer<Real> k_rows, v_rows;       // or widened
   buffer<float> k_scales, v_scales;  // of integers
   std::uint64_t keys_without_scale[static_cast<std::size_t>(most_tiles)];
   std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];
@@ -177,7 +183,7 @@ class block {
   [[nodiscard]] bool passes_second_cache() const;
   void fold_tile(index first, index last, Real* o);
   template <class E>
-  void fold_copies(index first, index last, buffer<E>& k, buffer<E>& v, Real* o);
+  void fold_copies(index first, index last, buffer<E>& k_tiles, buffer<E>& v_tiles, Real* o);
   template <class E>
   void fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o);
   void find_seen(index first, index last);
@@ -197,7 +203,7 @@ class block {
   [[nodiscard]] index tile_end(index first) const;
   void find_rows(index first, index last, rows<T>& to) const;
   template <class E>
-  void copy_rows(const view<const T>& x, const T* const* from, index n, buffer<E>& to, const E** rows_to) const;
+  void copy_rows(const view<const T>& x, const T* const* from, index n, E* to) const;
 
   const problem<T>& p_;
   bool is_careful_ = false;
@@ -214,9 +220,8 @@ class block {
   workspace<T>* w_ = nullptr;
   bool has_queries_without_scale_ = false;
   buffer<Real> q_, m_, l_, frame_, factor_, q_scale_, p_scale_, scores_;
-  buffer<Real> k_, v_;          // one tile's rows, widened
-  buffer<T> k_copy_, v_copy_;   // or copied
-  buffer<std::byte> nothing_;   // a row of zeros, of either type
+  buffer<T> k_copy_, v_copy_;  // one tile's rows, to be packed
+  buffer<std::byte> nothing_;  // a row of zeros, of either type
   rows<T> found_[2];  // this tile's and the next one's, or the other way round
   bool is_turned_ = false;
   std::int32_t first_[static_cast<std::size_t>(block_queries)], last_[static_cast<std::size_t>(block_queries)];
