@@ -296,3 +296,20 @@ TEST(emulator, hands_on_what_a_kernel_throws) {
   };
   EXPECT_THROW(on.run(kernel{throws}, 2), std::string);
 }
+
+#if defined(__SANITIZE_ADDRESS__)
+/// A thread's own frames are watched, and still after others have run.
+TEST(emulator, a_threads_own_array_has_an_end) {
+  const auto writes_at = [](int place) {
+    return verdict([=](auto& b) {
+      int own[4] = {};
+      int* const first = own;
+      b.barrier();
+      *const_cast<volatile int*>(first + place) = b.thread();
+      b.barrier();
+    });
+  };
+  EXPECT_EQ(writes_at(3), "");
+  EXPECT_DEATH(writes_at(4), "stack-buffer-overflow");
+}
+#endif
