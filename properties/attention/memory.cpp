@@ -64,4 +64,18 @@ TEST(attention_memory, stays_small_at_65536_tokens) {
   EXPECT_LT(most_held - before, 2 * 4 * 1024 * 1024);
 }
 
+/// Blocks of a head share copies of keys and values, and wait for each other with their states.
+TEST(attention_memory, stays_small_where_rows_are_copied) {
+  constexpr cases::index n = 1024;
+  for (const cases::index d : {64, 256, 512}) {
+    const auto q = cases::normal<regroup::float16>({n, d}, 1), k = cases::normal<regroup::float16>({n, d}, 2);
+    const auto v = cases::normal<regroup::float16>({n, d}, 3);
+    cases::tensor<regroup::float16> out({n, d});
+    const long before = held;
+    most_held = before;
+    regroup::attention(regroup::seq, q.view(), regroup::dense(k.view(), v.view()), out.view());
+    EXPECT_LT(most_held - before, 4 * 1024 * 1024) << d;
+  }
+}
+
 }  // namespace

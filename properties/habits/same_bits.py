@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""same_bits.py --golden FILE --root DIRECTORY --program PROGRAM [--library FILE --compiler COMPILER --level -O2 FLAGS...]
+"""same_bits.py --golden FILE --root DIRECTORY --program PROGRAM [--library FILE --compiler COMPILER --level=-O2 -- FLAGS...]
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits: what
 PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level, once with each FLAGS.

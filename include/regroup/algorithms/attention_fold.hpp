@@ -99,7 +99,7 @@ struct problem {
   bool takes_integers = false;  // in fixed point
   /// Whether K and V are packed.
   [[nodiscard]] bool packs() const noexcept { return takes_matrices || takes_integers; }
-  /// Whether their rows are gathered or, for blocks with query lanes, widened first.
+  /// Whether their rows are gathered, padded to pairs or, for blocks with query lanes, widened first.
   [[nodiscard]] bool copies(bool has_key_lanes) const noexcept {
     const bool widens = !has_key_lanes && !takes_pairs && !packs() && !std::same_as<T, Real>;
     return k.stride(3) != 1 || v.stride(3) != 1 || widens || (takes_pairs && d % 2 != 0);
@@ -111,15 +111,20 @@ struct problem {
   [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_rows() - 1) / block_rows(); }
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
-  /// Blocks of one head that are folded together, so that K and V are packed or copied once for all of them: as many as leave
-  /// enough to share out to `threads`; more than 32 where their states, one a level of the tree, take little memory.
+  /// Blocks of one head that are folded together, so that K and V are packed or copied once for all of them: as many as
+  /// leave enough to share out to `threads`; of packed ones more than 32 where their states, one a level of the tree, take
+  /// little memory, of copied ones what 3 MiB hold with the copies of a leaf.
   [[nodiscard]] index blocks_together(index threads) const noexcept {
     if (!packs() && !copies(false)) return 1;
     const index enough = threads > 1 ? 8 * threads : 1;
     const auto leaves = static_cast<std::uint64_t>(extents.keys / attention_leaf_keys + 1);
     const index levels = static_cast<index>(std::bit_width(leaves));
     const index bytes = levels * block_rows() * (dv + 2) * index{sizeof(Real)};
-    const index most = std::clamp<index>((index{2} << 20) / bytes, 32, 64);
+    const index copied = attention_leaf_keys * row_length() * index{sizeof(Real)};
+    const index most = packs() ? std::clamp<index>((index{2} << 20) / bytes, 32, 64)
+                               : std::clamp<index>(((index{3} << 20) - copied) /
+                                                       (bytes + block_rows() * d * index{sizeof(Real)}),
+                                                   1, 32);
     return std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, most));
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
@@ -142,8 +147,8 @@ struct workspace {
   index tiles = 0;                                    // that are kept
   index first[static_cast<std::size_t>(most_tiles)];  // the key where each of them begins
   buffer<Real> s, o, pairs;
-  buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two; or rows as they are
-  buffer<Real> k_rows, v_rows;       // or widened
+  buffer<T> k_tiles, v_tiles;        // matrices, or integers two by two; or rows, for products of pairs
+  buffer<Real> k_rows, v_rows;       // rows, gathered or widened
   buffer<float> k_scales, v_scales;  // of integers
   std::uint64_t keys_without_scale[static_cast<std::size_t>(most_tiles)];
   std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];

@@ -73,7 +73,7 @@ class results {
     const auto write = [=](const auto& numerator) {
       const auto lower = [=](Real x) { return static_cast<Out>(answer(numerator(x))); };
       if (step == 1) {
-        host::dispatch([=] { std::transform(o, o + n, to, lower); });
+        host::dispatch([=] { std::transform(o, o + n, to, lower); });  // a copy of `lower`, which no store can change
       } else {
         for (index c = 0; c < n; ++c) to[c * step] = lower(o[c]);
       }
