@@ -15,13 +15,6 @@ static_assert(tiles::most_lanes == block_queries && 2 * tiles::group_lanes == pa
 
 using tiles::whole;
 
-/// Matrices and products of pairs take all lanes as one panel.
-template <class T>
-index panel_of(const problem<T>& p, index lanes) {
-  const tiles::query_lanes<typename problem<T>::Real>& kernel = tiles::current(false);
-  return p.packs() || p.takes_pairs || kernel.panel == 0 ? lanes : kernel.panel;
-}
-
 template <class T>
 block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   const index of_head = p.blocks_of_head();
@@ -31,7 +24,8 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   count_ = std::min(p.block_rows(), p.rows() - first);
   has_key_lanes_ = !p.packs() && count_ <= tiles::most_queries;
   lanes_ = has_key_lanes_ ? count_ : whole(count_, tiles::group_lanes);
-  panel_ = has_key_lanes_ ? lanes_ : panel_of(p, lanes_);
+  const tiles::query_lanes<Real>& kernel = tiles::current(false);  // has panels where there are no matrices, pairs, integers
+  panel_ = kernel.panel == 0 ? lanes_ : kernel.panel;
   by_rows_ = p.takes_matrices && p.rows() <= tiles::group_lanes;
   end_ = range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
   all_ = {std::numeric_limits<index>::max(), 0};

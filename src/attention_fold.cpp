@@ -54,6 +54,8 @@ void block<T>::turn_to(index first, index last) {
   }
 }
 
+namespace {
+
 /// Numbers of a row that is copied.
 constexpr index copied_width(index width) { return width + width % 2; }
 
@@ -62,6 +64,8 @@ template <class E>
 void place_rows(const E* first, index width, index n, const E** rows) {
   for (index j = 0; j < attention_tile_keys; ++j) rows[j] = first + std::min(j, n - 1) * copied_width(width);
 }
+
+}  // namespace
 
 /// Rows of E, with zeros up to an even width.
 template <class T>

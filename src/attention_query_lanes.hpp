@@ -90,7 +90,7 @@ inline void in_blocks(index from, index to, const Block& block) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
     ((to - from == I + 1 ? block(std::integral_constant<int, I + 1>{}, from) : void()), ...);
   }
-  (std::make_integer_sequence<int, R - 1>{});
+  (std::make_integer_sequence<int, R <= 2 ? R - 1 : R - 2>{});
 }
 
 /// The step from a row to the next, and where the rows of a lane begin, `rows` to a panel.
@@ -105,6 +105,7 @@ struct lanes_in_panels<0> {
   static constexpr index place(index lane, index /*rows*/) { return lane; }
 };
 
+/// The three steps with these products.
 template <class Products, query_shape Shape>
 struct with_query_lanes {
   using Pack = typename Products::Pack;

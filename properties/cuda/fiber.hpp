@@ -57,7 +57,6 @@ class fiber {
     if (_setjmp(own_) == 0) jump_to(resumer_, 1);
     arrive(own_fake_, &resumer_stack_, &resumer_bytes_);
   }
-  [[nodiscard]] bool is_done() const { return is_done_; }
 
  private:
   static constexpr std::size_t stack_bytes = std::size_t{256} << 10;

@@ -57,8 +57,8 @@ def flags_of(source):
 
 def programs(options, here, folder):
     """Yields what is to be compared, by name. What is for one instruction set has flags of its own, so it is compiled once
-    for all FLAGS; what is for one that this processor lacks is compiled at -O0, to see that it compiles, and else the
-    library's, since nothing can run it."""
+    for all FLAGS. What is for one that this processor lacks comes from the library, since nothing can run it, but at -O0,
+    where everything is compiled to see that it can be."""
     if not options.compiler:
         yield "the program", options.program
         return

@@ -112,19 +112,16 @@ struct problem {
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
   /// Blocks of one head that are folded together, so that K and V are packed or copied once for all of them: as many as
-  /// leave enough to share out to `threads`; of packed ones more than 32 where their states, one a level of the tree, take
-  /// little memory, of copied ones what 3 MiB hold with the copies of a leaf.
+  /// leave enough to share out to `threads`, and as 3 MiB hold: their queries and states, one state a level of the tree,
+  /// beside a leaf of K and V.
   [[nodiscard]] index blocks_together(index threads) const noexcept {
     if (!packs() && !copies(false)) return 1;
     const index enough = threads > 1 ? 8 * threads : 1;
     const auto leaves = static_cast<std::uint64_t>(extents.keys / attention_leaf_keys + 1);
     const index levels = static_cast<index>(std::bit_width(leaves));
-    const index bytes = levels * block_rows() * (dv + 2) * index{sizeof(Real)};
-    const index copied = attention_leaf_keys * row_length() * index{sizeof(Real)};
-    const index most = packs() ? std::clamp<index>((index{2} << 20) / bytes, 32, 64)
-                               : std::clamp<index>(((index{3} << 20) - copied) /
-                                                       (bytes + block_rows() * d * index{sizeof(Real)}),
-                                                   1, 32);
+    const index leaf = attention_leaf_keys * row_length() * static_cast<index>(packs() ? sizeof(T) : sizeof(Real));
+    const index each = block_rows() * (levels * (dv + 2) + d) * index{sizeof(Real)};
+    const index most = std::clamp<index>(((index{3} << 20) - leaf) / each, 1, 64);
     return std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, most));
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
