@@ -85,12 +85,18 @@ class traffic {
     at_ = fetch_end_ = 0;
     write_end_ = bytes - ragged;
   }
-  /// The next line of both, by a function that copies lines past the caches.
-  template <class CopyLines>
+  /// The next lines of both, by a function that copies lines past the caches.
+  template <std::size_t Lines = 1, class CopyLines>
   [[gnu::always_inline]] void step(const CopyLines& copy_lines) {
-    const std::size_t end = at_ + cache_line;
-    if (end <= fetch_end_) __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + at_), 0, 2);
-    if (end <= write_end_) copy_lines(to_ + at_, from_ + at_, cache_line);
+    const std::size_t end = at_ + Lines * cache_line;
+    if (end <= fetch_end_) {
+      for (std::size_t i = at_; i < end; i += cache_line) __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + i), 0, 2);
+    }
+    if (end <= write_end_) {
+      copy_lines(to_ + at_, from_ + at_, Lines * cache_line);
+    } else if (Lines > 1 && at_ < write_end_) {
+      copy_lines(to_ + at_, from_ + at_, (write_end_ - at_) / cache_line * cache_line);
+    }
     at_ = end;
   }
   void finish() {

@@ -8,7 +8,7 @@
 
 #include "operators.hpp"
 #include "regroup/host/lanes.hpp"
-#include "regroup/host/prefixes.hpp"
+#include "regroup/host/tile_scanner.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/compensated.hpp"
@@ -95,11 +95,22 @@ auto leaf_of_three(const float* x, regroup::index n) {
   return regroup::host::leaf_of(three, x, n);
 }
 
+/// What a state stands for, by a name that a symbol can say.
+template <class M>
+struct lowered {
+  M m;
+  auto operator()(const regroup::state_of<M>& s) const { return regroup::lower(m, s); }
+};
+
 template <class M, class X>
 void scan(const regroup::strided<const X>& x, const regroup::strided<X>& y) {
   const M m;
-  const std::identity answer;
-  regroup::host::tile_scanner<M, X, X, std::identity> scan(m, regroup::scan_kind::inclusive, answer, false);
+  const lowered<M> answer;
+  regroup::host::tile_scanner<M, X, X, lowered<M>> scan(m, regroup::scan_kind::inclusive, answer, false);
   regroup::host::scan_source(scan, m, x, y);
 }
 template void scan<regroup::plus<float>, float>(const regroup::strided<const float>&, const regroup::strided<float>&);
+template void scan<regroup::plus<double>, double>(const regroup::strided<const double>&, const regroup::strided<double>&);
+template void scan<regroup::maximum<float>, float>(const regroup::strided<const float>&, const regroup::strided<float>&);
+template void scan<regroup::log_sum_exp<float>, float>(const regroup::strided<const float>&,
+                                                       const regroup::strided<float>&);

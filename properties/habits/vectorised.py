@@ -43,8 +43,17 @@ FOLDS = {
     "affine<double>": "vfm.*pd",
     "longest_run": "vpadd[bdq]",
     "leaf_of<regroup::fanout": "vpaddq, vaddpd, vminpd|vcmp.*pd",
-    "tile_scanner<regroup::plus<float>, float, float, std::identity>::fold": "vaddps",
-    "tile_scanner<regroup::plus<float>, float, float, std::identity>::put_moved": "vaddps",
+    "lowered<regroup::maximum<float> > >::fold": "vmaxps|vcmp.*ps",
+    "lowered<regroup::maximum<float> > >::put_turned": "vmaxps|vcmp.*ps",
+    "lowered<regroup::log_sum_exp<float> > >::fold": "vfm.*ps",
+    "lowered<regroup::log_sum_exp<float> > >::put_turned": "vfm.*ps",
+}
+# The same by squares of 32 bytes, whatever the processor has beyond AVX2: all of a square's rows are in one loop.
+SQUARES = {
+    "lowered<regroup::plus<float> > >::fold": "8 vaddps",
+    "lowered<regroup::plus<float> > >::put_moved": "vaddps",
+    "lowered<regroup::plus<double> > >::fold": "4 vaddpd",
+    "lowered<regroup::plus<double> > >::put_moved": "vaddpd",
 }
 SINGLE = re.compile(r"v(add|sub|mul|div|max|min|fn?m(add|sub)\d*)s[sd]$")
 
@@ -63,11 +72,13 @@ def innermost_loops(lines):
 
 
 def is_packed(loop, operation, register):
-    """Without another jump, or with all lanes at once: what is left over, and the halving of few lanes, is full of jumps."""
+    """Without another jump, or with all lanes at once: what is left over, and the halving of few lanes, is full of jumps. Or
+    as often as `operation` says."""
+    *rows, operation = operation.split()
     ops = [(text.split()[0], text) for text in (" ".join(parts) for parts in loop) if text.split()]
     packed = sum(bool(re.match(operation, op) and re.search(register, text)) for op, text in ops)
-    return (packed > 0 and not any(SINGLE.match(op) for op, _ in ops)
-            and (sum(op.startswith("j") for op, _ in ops) == 1 or packed >= 8))
+    return (packed >= int(rows[0] if rows else 1) and not any(SINGLE.match(op) for op, _ in ops)
+            and (len(rows) > 0 or sum(op.startswith("j") for op, _ in ops) == 1 or packed >= 8))
 
 
 here = pathlib.Path(__file__).resolve().parent
@@ -81,7 +92,7 @@ faults = []
 registers = {"v3": "[xy]mm", "v4": "[xyz]mm"} if "clang" in sys.argv[1] else {"v3": "ymm", "v4": "zmm"}
 for level, register in registers.items():
     functions = [f.splitlines() for f in code.split("\n\n") if f"run_{level}<" in f.split("\n", 1)[0]]
-    for monoid, operations in FOLDS.items():
+    for monoid, operations in {**FOLDS, **(SQUARES if level == "v3" else {})}.items():
         loops = [loop for f in functions if monoid in f[0]
                  for loop in innermost_loops([line for line in f if re.match(r"\s*[0-9a-f]+:\t", line)])]
         for operation in operations.split(", "):

@@ -72,11 +72,7 @@ class abreast_sweep {
   void each(const Body& body, const Meanwhile& meanwhile) const {
     for (index i = 0; i < length_; ++i) {
       meanwhile(i);
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+      REGROUP_LANES_APART
       for (index k = 0; k < abreast; ++k) body(i * abreast + k, k);
     }
   }

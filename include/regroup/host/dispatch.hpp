@@ -22,7 +22,15 @@ enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf
 target current_target();
 const char* name(target t) noexcept;
 
+/// Before a loop over lanes that share no memory, though a compiler cannot see that.
+#if defined(__clang__)
+#define REGROUP_LANES_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define REGROUP_LANES_APART _Pragma("GCC ivdep")
+#endif
+
 #if defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__)) && !defined(REGROUP_ONE_TARGET)
+#define REGROUP_DISPATCHES 1
 #if defined(__clang__)
 template <class F>
 [[gnu::target("arch=x86-64-v3"), gnu::flatten, gnu::noinline]] void run_v3(F& f) {

@@ -18,8 +18,8 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/abreast.hpp"
 #include "regroup/host/lanes.hpp"
-#include "regroup/host/prefixes.hpp"
 #include "regroup/host/prefixes_abreast.hpp"
+#include "regroup/host/tile_scanner.hpp"
 
 namespace regroup::host {
 

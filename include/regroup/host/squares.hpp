@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Squares of elements in registers, turned on their way from memory and back, so that contiguous pieces are lanes without
+// being turned in memory. Rows are arrays: a compiler makes packs of a scalar operator on them, and keeps them in registers.
+// Moves bytes, computes nothing. Level: lane.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+#include <utility>
+
+#include "regroup/executor.hpp"
+#include "regroup/host/dispatch.hpp"
+#include "regroup/memory.hpp"
+
+namespace regroup::host {
+
+// As in host/lanes.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
+/// A square on any processor, element by element.
+template <class X>
+struct plain_square {
+  static constexpr std::size_t side = 4;
+  using rows = X[side][side];
+  /// to[i][k] = from[k * step + i].
+  static void load(const X* from, index step, rows& to) {
+    for (std::size_t k = 0; k < side; ++k, from += step) {
+      for (std::size_t i = 0; i < side; ++i) to[i][k] = from[i];
+    }
+  }
+  /// to[k * step + i] = from[i][k].
+  static void store(const rows& from, X* to, index step) {
+    for (std::size_t k = 0; k < side; ++k, to += step) {
+      for (std::size_t i = 0; i < side; ++i) to[i] = from[i][k];
+    }
+  }
+  static void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) { copy_lines_past_caches(to, from, bytes); }
+};
+
+#if !defined(__CUDACC__) && (defined(REGROUP_DISPATCHES) || (defined(__AVX2__) && defined(__FMA__)))
+#define REGROUP_HAS_VECTOR_SQUARES 1
+// clang compiles what follows for its callers' instruction set, g++ for the one said here.
+#if defined(REGROUP_DISPATCHES) && !defined(__clang__)
+#pragma GCC push_options
+#pragma GCC target("arch=x86-64-v3")
+#endif
+
+/// The same by vectors of 32 bytes, in two halves. (Of 64 bytes, a processor turns half as many in the same time.)
+template <class X>
+class vector_square {
+  typedef X vector __attribute__((vector_size(32), may_alias));  // NOLINT: an alias cannot carry these in a template
+  typedef X half __attribute__((vector_size(16), may_alias));    // NOLINT
+  typedef vector vector_anywhere __attribute__((aligned(sizeof(X))));
+  typedef half half_anywhere __attribute__((aligned(sizeof(X))));
+
+ public:
+  static constexpr std::size_t side = 32 / sizeof(X);
+  using rows = X[side][side];
+  static void load(const X* from, index step, rows& to) {
+    unrolled<2>([&](auto part) {
+      vector x[in_half];
+      unrolled<in_half>([&](auto k) {
+        const X* const row = from + part * in_half + static_cast<index>(k) * step;
+        const half low = *reinterpret_cast<const half_anywhere*>(row);
+        const half high = *reinterpret_cast<const half_anywhere*>(row + static_cast<index>(in_half) * step);
+        join(low, high, x[k], places{});
+      });
+      turn_halves(x);
+      unrolled<in_half>([&](auto i) {
+        vector row = x[i];
+        hide(row);
+        *reinterpret_cast<vector*>(to[part * in_half + i]) = row;
+      });
+    });
+  }
+  static void store(const rows& from, X* to, index step) {
+    vector x[2][in_half];
+    unrolled<2>([&](auto part) {
+      unrolled<in_half>([&](auto i) {
+        vector row = *reinterpret_cast<const vector*>(from[part * in_half + i]);
+#if !defined(__clang__)
+        hide(row);
+#endif
+        x[part][i] = row;
+      });
+      turn_halves(x[part]);
+    });
+    unrolled<2>([&](auto part) {
+      unrolled<in_half>([&](auto k) {
+        vector y;
+        take_halves<part>(x[0][k], x[1][k], y, places{});
+        *reinterpret_cast<vector_anywhere*>(to + static_cast<index>(part * in_half + k) * step) = y;
+      });
+    });
+  }
+  static void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) { copy_half_lines(to, from, bytes); }
+
+ private:
+  static constexpr std::size_t in_half = side / 2;
+  using places = std::make_index_sequence<side>;
+
+  /// step(0), ..., step(N - 1), with constants.
+  template <std::size_t N, class Step>
+  static void unrolled(const Step& step) {
+    [&]<std::size_t... I>(std::index_sequence<I...>) { (step(std::integral_constant<std::size_t, I>{}), ...); }
+    (std::make_index_sequence<N>{});
+  }
+  /// A vector that a compiler takes as it is: it would see single elements behind shuffles, and combine those.
+  static void hide(vector& x) {
+#if defined(__clang__)  // which knows no such register where the caller's instruction set is not said
+    asm("" : "+m"(x));
+#else
+    asm("" : "+x"(x));
+#endif
+  }
+  template <std::size_t... I>
+  static void join(const half& low, const half& high, vector& to, std::index_sequence<I...>) {
+    to = __builtin_shufflevector(low, high, static_cast<int>(I)...);
+  }
+  /// One half of a, then that of b.
+  template <std::size_t Half, std::size_t... I>
+  static void take_halves(const vector& a, const vector& b, vector& to, std::index_sequence<I...>) {
+    to = __builtin_shufflevector(a, b, static_cast<int>(I % in_half + (Half + I / in_half * 2) * in_half)...);
+  }
+  /// The first or second parts of both halves, from a and b in turn.
+  template <std::size_t Part, std::size_t... I>
+  static void interleave(const vector& a, const vector& b, vector& to, std::index_sequence<I...>) {
+    to = __builtin_shufflevector(
+        a, b, static_cast<int>(I / in_half * in_half + Part * (in_half / 2) + I % in_half / 2 + I % 2 * side)...);
+  }
+  /// Rows become columns, within halves: perfect shuffles of the rows.
+  static void turn_halves(vector (&x)[in_half]) {
+    constexpr std::size_t pairs = in_half / 2;
+    unrolled<pairs>([&](auto) {  // 1 or 2 rounds
+      vector y[in_half];
+      unrolled<pairs>([&](auto i) {
+        interleave<0>(x[i], x[i + pairs], y[2 * i], places{});
+        interleave<1>(x[i], x[i + pairs], y[2 * i + 1], places{});
+      });
+      unrolled<in_half>([&](auto i) { x[i] = y[i]; });
+    });
+  }
+};
+
+#if defined(REGROUP_DISPATCHES) && !defined(__clang__)
+#pragma GCC pop_options
+#endif
+#endif
+
+/// Runs f(square) with the best square of X; without AVX-512, for which g++ would join two rows of 32 bytes. Inlined, as what
+/// it calls.
+template <class X, class F>
+void dispatch_squares(const F& f) {
+#if REGROUP_HAS_VECTOR_SQUARES && defined(REGROUP_DISPATCHES)
+  const auto by_vectors = [&f] { f(vector_square<X>{}); };
+  if (current_target() != target::baseline) return run_v3(by_vectors);
+#elif REGROUP_HAS_VECTOR_SQUARES
+  return f(vector_square<X>{});
+#endif
+  f(plain_square<X>{});
+}
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
+
+}  // namespace regroup::host

@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// The scan of one source, tile by tile: the prefixes of host/prefixes.hpp, on their way from memory and back. Level: thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "regroup/host/carries.hpp"
+#include "regroup/host/prefixes.hpp"
+#include "regroup/host/squares.hpp"
+#include "regroup/memory.hpp"
+
+namespace regroup::host {
+
+// As in lanes.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::always_inline]], apply_to = function)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
+/// States of the lanes side by side in memory, which it does not own.
+template <class State>
+struct lanes_of {
+  State* first;
+  [[nodiscard]] State get(index j) const noexcept { return first[j]; }
+  void set(index j, State s) const noexcept { first[j] = s; }
+};
+
+/// Scans tiles of sources one at a time, in two steps between which the carry arrives: `fold`, then `put`. All of a tile's
+/// elements are read before any of its answers is put, so the answers may go over the source. Answers that go past the
+/// caches are written while the next tile is computed, and are all there after `finish`.
+template <class M, class X, class Place, class Answer>
+class tile_scanner {
+  using state = state_of<M>;
+  static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
+  /// Whether the prefixes within pieces are kept from `fold` to `put`: where they are small.
+  static constexpr bool keeps = moves && sizeof(state) <= 8;
+  /// Whether elements, prefixes and answers are numbers of one type and quickly combined: they stay in registers while they
+  /// are turned.
+  static constexpr bool by_squares = keeps && !takes_time<M> && sizeof(state) >= 4 && std::is_same_v<X, state> &&
+                                     std::is_same_v<Place, state>;
+
+ public:
+  tile_scanner(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
+      : m_(m), shift_(kind == scan_kind::exclusive ? 1 : 0), answer_(answer), past_caches_(moves && past_caches) {
+    if constexpr (moves) buffers_ = std::make_unique_for_overwrite<buffers>();
+  }
+  tile_scanner(const tile_scanner&) = delete;
+  tile_scanner& operator=(const tile_scanner&) = delete;
+  ~tile_scanner() {
+    if (past_caches_) finish_past_caches();
+  }
+
+  /// What tile `number` tells the tiles after it. Memory brings the tile `ahead` of it meanwhile.
+  template <source Source>
+  tile_summary<state> fold(const Source& s, index number, index ahead) {
+    first_ = number * tile_elements;
+    count_ = std::min(tile_elements, s.size() - first_);
+    std::optional<tile_summary<state>> summary;
+    if constexpr (moves) {
+      buffers& b = *buffers_;
+      const X* const data = contiguous_elements(s);
+      if (data != nullptr) memory_.fetch(data + ahead * tile_elements, static_cast<std::size_t>(count_) * sizeof(X));
+      if (data == nullptr) {
+        for (index k = 0; k < count_; ++k) {
+          const index place = by_squares ? k : k % piece_elements * lanes + k / piece_elements;
+          b.elements[static_cast<std::size_t>(place)] = s[first_ + k];
+        }
+      }
+      if constexpr (by_squares) {
+        const X* const from = data != nullptr ? data : b.elements.data();
+        dispatch_squares<X>([&]<class Square>(Square) {
+          constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
+          traffic memory = memory_;  // in registers
+          fold_squares<Square>(m_, from, count_, answers(), total_, [&] { memory.step<lines>(Square::copy_lines); });
+          memory_ = memory;
+          summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
+        });
+      } else {
+        dispatch([&] {
+          if (data != nullptr) turn(data, b.elements.data(), count_, turning_to::lanes, &memory_);
+          const tile<load_turned<X>> elements{{b.elements.data()}, count_};
+          const auto seen = [&](auto&&...) { step(); };
+          if constexpr (keeps) {
+            keep_pieces(m_, elements, total_, [&](index i) -> decltype(auto) { return kept_at(i); }, seen);
+          } else {
+            fold_pieces(m_, elements, total_, seen);
+          }
+          summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
+        });
+      }
+    } else {
+      with_tile(s, first_, count_, [&](const auto& elements) { fold_pieces(m_, elements, total_, [](auto&&...) {}); });
+      summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
+    }
+    return *std::move(summary);
+  }
+
+  /// The answers of that tile, to their places in `out`.
+  template <source Source, class Out>
+  void put(const Source& s, const tile_carry<state>& in, const Out& out) {
+    if constexpr (moves) {
+      put_moved(in, out);
+    } else {
+      const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
+      std::vector<std::optional<Place>> answers(static_cast<std::size_t>(count_ + 1));
+      if (shift_ == 1) answers[0] = preceding(in);
+      with_tile(s, first_, count_, [&](const auto& elements) {
+        columns<state> within;
+        fold_pieces(m_, elements, within, [&](index i, index present, const columns<state>& lane) {
+          for (index j = 0; j < present; ++j) {
+            answers[static_cast<std::size_t>(j * piece_elements + i + shift_)].emplace(
+                answer_(m_(before.get(j), lane.get(j))));
+          }
+        });
+      });
+      for (index k = 0; k < count_; ++k) out[first_ + k] = *std::move(answers[static_cast<std::size_t>(k)]);
+    }
+  }
+
+  void finish() {
+    if (!past_caches_) return;
+    memory_.finish();
+    finish_past_caches();
+  }
+
+ private:
+  /// Whether answers, lane by lane, and prefixes take the place of elements that nobody needs any more: a first cache is
+  /// small.
+  static constexpr bool shares = keeps && std::is_same_v<X, Place>;
+  static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
+  struct buffers {
+    alignas(64) std::array<X, tile_elements> elements;                     // turned
+    std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
+    alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;      // the answers, lane by lane
+    alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
+  };
+  /// The prefixes that end with element i of the pieces, which may stand where that element did.
+  [[nodiscard]] decltype(auto) kept_at(index i) {
+    if constexpr (keeps_in_place) {
+      return lanes_of<state>{buffers_->elements.data() + i * lanes};
+    } else {
+      return (buffers_->kept[static_cast<std::size_t>(i)]);
+    }
+  }
+  [[nodiscard]] Place* answers_by_lanes() {
+    if constexpr (shares) {
+      return buffers_->elements.data();
+    } else {
+      return buffers_->turned.data();
+    }
+  }
+  /// Of this tile, where none is being written; there is room before them for `preceding`.
+  [[nodiscard]] Place* answers() { return buffers_->answers[1 - written_].data() + cache_line; }
+  [[nodiscard]] Place preceding(const tile_carry<state>& in) const {
+    return answer_(in.preceding ? *in.preceding : m_.identity());
+  }
+  template <source Source>
+  [[nodiscard]] auto contiguous_elements(const Source& s) const {
+    if constexpr (requires { s.contiguous(); }) {
+      const auto data = s.contiguous();
+      return data == nullptr ? data : data + first_;
+    } else {
+      return nullptr;
+    }
+  }
+  /// What memory does while all lanes combine, as while they are turned: it brings the next tile and writes the one before.
+  void step() {
+    for (int line = 0; line < (takes_time<M> ? 2 : 1); ++line) memory_.step(copy_lines_past_caches);
+  }
+
+  template <class Out>
+  void put_moved(const tile_carry<state>& in, const Out& out) {
+    Place* const answers = this->answers();
+    Place* const place = contiguous_elements(out);
+    Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
+    if (shift_ == 1) answers[-1] = preceding(in);
+    if constexpr (by_squares) {
+      dispatch_squares<X>([&]<class Square>(Square) {
+        const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
+        traffic memory = memory_;
+        join_pieces(m_, before, answers, count_, to, answer_,
+                    [&] { memory.step<sizeof(X) / 4>(Square::copy_lines); });  // the lines that are left
+        memory_ = memory;
+      });
+    } else {
+      put_turned(in, to);
+    }
+    const Place* const from = answers - shift_;
+    const auto bytes = static_cast<std::size_t>(count_) * sizeof(Place);
+    if (place == nullptr) {
+      for (index k = 0; k < count_; ++k) out[first_ + k] = from[k];
+    } else if (past_caches_) {
+      memory_.write(from, place, bytes);
+      written_ = 1 - written_;
+    } else if (to != place) {
+      std::memcpy(place, from, bytes);
+    }
+  }
+
+  /// The answers by lanes, then turned.
+  void put_turned(const tile_carry<state>& in, Place* to) {
+    dispatch([&] {
+      const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
+      Place* const turned = answers_by_lanes();
+      columns<state> joined;
+      const auto answer_lanes = [&](index i, index present, const auto& lane) {
+        Place* const row = turned + i * lanes;
+        if constexpr (takes_time<M> && has_lower<M>) {  // two short chains of instructions, not one long
+          for (index j = 0; j < present; ++j) joined.set(j, m_(before.get(j), lane.get(j)));
+          for (index j = 0; j < present; ++j) row[j] = answer_(joined.get(j));
+        } else {
+          REGROUP_LANES_APART
+          for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
+        }
+        step();
+      };
+      if constexpr (keeps) {
+        with_pieces(count_, [&](const auto count, const auto rest) {
+          for_steps(0, count, rest, [&](index i, const auto present) {
+            answer_lanes(i, present, kept_at(i));
+          });
+        });
+      } else {
+        columns<state> within;
+        fold_pieces(m_, tile<load_turned<X>>{{buffers_->elements.data()}, count_}, within, answer_lanes);
+      }
+      turn(turned, to, count_, turning_to::pieces, &memory_);
+    });
+  }
+
+  const M& m_;
+  index shift_;
+  const Answer& answer_;
+  bool past_caches_;
+  index first_ = 0;
+  index count_ = 0;
+  columns<state> total_;  // P of the tile
+  std::unique_ptr<buffers> buffers_;
+  traffic memory_;
+  int written_ = 0;  // which of the answers
+};
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
+
+/// All prefixes of one source, on one thread.
+template <class Scanner, class M, source Source, class Out>
+void scan_source(Scanner& scan, const M& m, const Source& s, const Out& out) {
+  carry_chain<M> chain(m);
+  const index tiles = tiles_of(s.size());
+  for (index t = 0; t < tiles; ++t) {
+    auto summary = scan.fold(s, t, 1);
+    scan.put(s, chain.next(), out);
+    if (t + 1 < tiles) chain.push(std::move(summary));
+  }
+}
+
+}  // namespace regroup::host
