@@ -90,7 +90,9 @@ class traffic {
   [[gnu::always_inline]] void step(const CopyLines& copy_lines) {
     const std::size_t end = at_ + Lines * cache_line;
     if (end <= fetch_end_) {
-      for (std::size_t i = at_; i < end; i += cache_line) __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + i), 0, 2);
+      for (std::size_t i = at_; i < end; i += cache_line) {
+        __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + i), 0, 2);
+      }
     }
     if (end <= write_end_) {
       copy_lines(to_ + at_, from_ + at_, Lines * cache_line);

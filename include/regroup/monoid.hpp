@@ -74,6 +74,14 @@ inline constexpr bool is_exact = [] {
   return false;
 }();
 
+/// A combine is an instruction or two, less than moving its elements; only speed depends on it. Declared by `static constexpr
+/// bool is_quick = true`; taken to be so of states that are integers.
+template <class M>
+inline constexpr bool is_quick = [] {
+  if constexpr (requires { M::is_quick; }) return bool{M::is_quick};
+  return std::is_integral_v<state_of<M>>;
+}();
+
 /// One element as a state. 16-bit floats are widened to float first, exactly.
 template <class M, class X>
 constexpr state_of<M> lift(const M& m, const X& x) {

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "operators.hpp"
+#include "regroup/host/abreast.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/tile_scanner.hpp"
 #include "regroup/monoids/affine.hpp"
@@ -48,6 +49,17 @@ struct max_and_sum {
   }
 };
 
+/// log(exp a + exp b), as one number, by whoever has not read the library.
+struct log_add {
+  static constexpr bool is_commutative = true;
+  constexpr float identity() const { return -std::numeric_limits<float>::infinity(); }
+  constexpr float operator()(float a, float b) const {
+    using namespace regroup::math;
+    const float m = max(a, b), d = min(a, b) - m;
+    return select(d == d, m + log(1 + exp(d)), m);
+  }
+};
+
 template <class M, class X>
 auto leaf(const X* x, regroup::index n) {
   return regroup::host::leaf_of(M{}, x, n);
@@ -79,6 +91,7 @@ template auto leaf<regroup::log_sum_exp<float>>(const float*, regroup::index);
 template auto leaf<regroup::log_sum_exp<double>>(const double*, regroup::index);
 template auto leaf<scalar_log_sum_exp>(const float*, regroup::index);
 template auto leaf<max_and_sum>(const float*, regroup::index);
+template auto leaf<log_add>(const float*, regroup::index);
 template auto leaf<regroup::affine<float>>(const regroup::affine_map<float>*, regroup::index);
 template auto leaf<regroup::affine<double>>(const regroup::affine_map<double>*, regroup::index);
 template auto leaf<examples::longest_run>(const char*, regroup::index);
@@ -110,7 +123,18 @@ void scan(const regroup::strided<const X>& x, const regroup::strided<X>& y) {
   regroup::host::scan_source(scan, m, x, y);
 }
 template void scan<regroup::plus<float>, float>(const regroup::strided<const float>&, const regroup::strided<float>&);
-template void scan<regroup::plus<double>, double>(const regroup::strided<const double>&, const regroup::strided<double>&);
-template void scan<regroup::maximum<float>, float>(const regroup::strided<const float>&, const regroup::strided<float>&);
+template void scan<regroup::plus<double>, double>(const regroup::strided<const double>&,
+                                                  const regroup::strided<double>&);
+template void scan<regroup::maximum<float>, float>(const regroup::strided<const float>&,
+                                                   const regroup::strided<float>&);
 template void scan<regroup::log_sum_exp<float>, float>(const regroup::strided<const float>&,
                                                        const regroup::strided<float>&);
+template void scan<log_add, float>(const regroup::strided<const float>&, const regroup::strided<float>&);
+
+template <class M>
+void columns(const regroup::grid<const float>& g, regroup::host::pack<regroup::state_of<M>>* room) {
+  const M m;
+  regroup::host::dispatch([&] { regroup::host::leaf_of_columns(m, g, room); });
+}
+template void columns<regroup::plus<float>>(const regroup::grid<const float>&, regroup::host::pack<float>*);
+template void columns<log_add>(const regroup::grid<const float>&, regroup::host::pack<float>*);

@@ -39,6 +39,7 @@ FOLDS = {
     "regroup::log_sum_exp<double>": "vfm.*pd",
     "scalar_log_sum_exp": "vfm.*ps",
     "max_and_sum": "vfm.*ps",
+    "leaf_of<log_add": "vfm.*ps",
     "affine<float>": "vfm.*ps",
     "affine<double>": "vfm.*pd",
     "longest_run": "vpadd[bdq]",
@@ -47,6 +48,10 @@ FOLDS = {
     "lowered<regroup::maximum<float> > >::put_turned": "vmaxps|vcmp.*ps",
     "lowered<regroup::log_sum_exp<float> > >::fold": "vfm.*ps",
     "lowered<regroup::log_sum_exp<float> > >::put_turned": "vfm.*ps",
+    "lowered<log_add> >::fold": "vfm.*ps",
+    "lowered<log_add> >::put_turned": "vfm.*ps",
+    "columns<regroup::plus<float> >": "vaddps",
+    "columns<log_add>": "vfm.*ps",
 }
 # The same by squares of 32 bytes, whatever the processor has beyond AVX2: all of a square's rows are in one loop.
 SQUARES = {
@@ -55,6 +60,8 @@ SQUARES = {
     "lowered<regroup::plus<double> > >::fold": "4 vaddpd",
     "lowered<regroup::plus<double> > >::put_moved": "vaddpd",
 }
+# Of a long combine, whose loops g++ likes to fill with jumps: all of them.
+LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_turned": 3, "columns<log_add>": 3}
 SINGLE = re.compile(r"v(add|sub|mul|div|max|min|fn?m(add|sub)\d*)s[sd]$")
 
 
@@ -98,7 +105,7 @@ for level, register in registers.items():
         for operation in operations.split(", "):
             packed = sum(is_packed(loop, operation, register) for loop in loops)
             print(f"{level} {monoid}: {packed} of {len(loops)} innermost loops are {operation} on {register}")
-            if packed == 0:
-                faults.append(f"{level}: no loop of {monoid} has {operation} on {register}")
+            if packed < LOOPS.get(monoid, 1):
+                faults.append(f"{level}: {packed or 'no'} loop of {monoid} has {operation} on {register}")
 print(*faults, sep="\n")
 sys.exit(bool(faults))

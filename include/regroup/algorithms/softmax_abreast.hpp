@@ -72,8 +72,7 @@ class abreast_sweep {
   void each(const Body& body, const Meanwhile& meanwhile) const {
     for (index i = 0; i < length_; ++i) {
       meanwhile(i);
-      REGROUP_LANES_APART
-      for (index k = 0; k < abreast; ++k) body(i * abreast + k, k);
+      host::for_lanes(abreast, [&](index k) { body(i * abreast + k, k); });
     }
   }
   /// elements()[i * abreast + k] = element i of row k.

@@ -176,7 +176,8 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
     for (; i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
       each(top, [&](index p, index k) {
         auto s = top[p].get(k);
-        for (index r = 0; r < 4; ++r) s = regroup::append(m, folded + r, s, at(i + r * step, p, k));
+        const auto add = [&](index r) { s = regroup::append(m, folded + r, s, at(i + r * step, p, k)); };
+        add(0), add(1), add(2), add(3);  // a loop would not be unrolled where a combine is long, and none of packs
         return s;
       });
     }

@@ -22,15 +22,8 @@ enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf
 target current_target();
 const char* name(target t) noexcept;
 
-/// Before a loop over lanes that share no memory, though a compiler cannot see that.
-#if defined(__clang__)
-#define REGROUP_LANES_APART _Pragma("clang loop vectorize(assume_safety)")
-#else
-#define REGROUP_LANES_APART _Pragma("GCC ivdep")
-#endif
-
 #if defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__)) && !defined(REGROUP_ONE_TARGET)
-#define REGROUP_DISPATCHES 1
+constexpr bool dispatches = true;
 #if defined(__clang__)
 template <class F>
 [[gnu::target("arch=x86-64-v3"), gnu::flatten, gnu::noinline]] void run_v3(F& f) {
@@ -40,16 +33,16 @@ template <class F>
 [[gnu::target("arch=x86-64-v4"), gnu::flatten, gnu::noinline, clang::min_vector_width(512)]] void run_v4(F& f) {
   f();
 }
-#else
+#else  // (two comparisons that say the same, threaded, would be branches, and their loop no packs)
 template <class F>
-[[gnu::target("arch=x86-64-v3"), gnu::optimize("O3", "fp-contract=off", "no-trapping-math"), gnu::flatten,
-  gnu::noinline]] void
+[[gnu::target("arch=x86-64-v3"), gnu::flatten, gnu::noinline,
+  gnu::optimize("O3", "fp-contract=off", "no-trapping-math", "no-thread-jumps")]] void
 run_v3(F& f) {
   f();
 }
 template <class F>
-[[gnu::target("arch=x86-64-v4,prefer-vector-width=512"), gnu::optimize("O3", "fp-contract=off", "no-trapping-math"),
-  gnu::flatten, gnu::noinline]] void
+[[gnu::target("arch=x86-64-v4,prefer-vector-width=512"), gnu::flatten, gnu::noinline,
+  gnu::optimize("O3", "fp-contract=off", "no-trapping-math", "no-thread-jumps")]] void
 run_v4(F& f) {
   f();
 }
@@ -74,6 +67,7 @@ void dispatch(F&& f) {
   f();
 }
 #else
+constexpr bool dispatches = false;
 template <class F>
 void dispatch(F&& f) {
   f();

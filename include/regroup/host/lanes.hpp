@@ -30,6 +30,18 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
+/// body(j) for the lanes [0, count), which share no memory, though a compiler cannot see that.
+template <class Count, class Body>
+constexpr void for_lanes(const Count& count, const Body& body) {
+  const index end = count;
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+  for (index j = 0; j < end; ++j) body(j);
+}
+
 template <class M, class Tile>
 constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> lane;

@@ -59,9 +59,7 @@ constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
     for_steps(1, count, rest, [&](index i, const auto present) {
       auto&& before = kept_at(i - 1);
       auto&& kept = kept_at(i);
-      const index end = present;
-      REGROUP_LANES_APART
-      for (index j = 0; j < end; ++j) kept.set(j, regroup::append(m, i, before.get(j), t.at(i, j)));
+      for_lanes(present, [&](index j) { kept.set(j, regroup::append(m, i, before.get(j), t.at(i, j))); });
       seen();
     });
     auto&& whole = kept_at(piece_elements - 1);
@@ -139,9 +137,7 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
     const index first = j * piece_elements, size = std::min(piece_elements, n - first);
     const X left = before.get(j);
     const auto join = [&](const auto count) {
-      const index end = first + count;
-      REGROUP_LANES_APART
-      for (index i = first; i < end; ++i) to[i] = answer(m(left, within[i]));
+      for_lanes(count, [&](index i) { to[first + i] = answer(m(left, within[first + i])); });
     };
     if (size == piece_elements) {
       join(std::integral_constant<index, piece_elements>{});

@@ -37,13 +37,14 @@ struct plain_square {
       for (std::size_t i = 0; i < side; ++i) to[i] = from[i][k];
     }
   }
-  static void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) { copy_lines_past_caches(to, from, bytes); }
+  static void copy_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
+    copy_lines_past_caches(to, from, bytes);
+  }
 };
 
-#if !defined(__CUDACC__) && (defined(REGROUP_DISPATCHES) || (defined(__AVX2__) && defined(__FMA__)))
-#define REGROUP_HAS_VECTOR_SQUARES 1
+#if defined(__x86_64__) && !defined(__CUDACC__)
 // clang compiles what follows for its callers' instruction set, g++ for the one said here.
-#if defined(REGROUP_DISPATCHES) && !defined(__clang__)
+#if !defined(__clang__) && !(defined(__AVX2__) && defined(__FMA__))
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")
 #endif
@@ -145,7 +146,7 @@ class vector_square {
   }
 };
 
-#if defined(REGROUP_DISPATCHES) && !defined(__clang__)
+#if !defined(__clang__) && !(defined(__AVX2__) && defined(__FMA__))
 #pragma GCC pop_options
 #endif
 #endif
@@ -154,11 +155,14 @@ class vector_square {
 /// it calls.
 template <class X, class F>
 void dispatch_squares(const F& f) {
-#if REGROUP_HAS_VECTOR_SQUARES && defined(REGROUP_DISPATCHES)
-  const auto by_vectors = [&f] { f(vector_square<X>{}); };
-  if (current_target() != target::baseline) return run_v3(by_vectors);
-#elif REGROUP_HAS_VECTOR_SQUARES
-  return f(vector_square<X>{});
+#if defined(__x86_64__) && !defined(__CUDACC__)
+  [[maybe_unused]] const auto by_vectors = [&f] { f(vector_square<X>{}); };
+#if defined(__AVX2__) && defined(__FMA__)
+  return by_vectors();
+#endif
+  if constexpr (dispatches) {
+    if (current_target() != target::baseline) return run_v3(by_vectors);
+  }
 #endif
   f(plain_square<X>{});
 }

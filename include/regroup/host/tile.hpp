@@ -51,12 +51,6 @@ template <int Level, class X>
   for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
 }
 
-/// Whether a combine is more than an instruction: of states of several members, and of floats where NaN and the sign of zero
-/// count.
-template <class M>
-inline constexpr bool takes_time = !std::is_arithmetic_v<state_of<M>> ||
-                                   (std::is_floating_point_v<state_of<M>> && is_exact<M>);
-
 /// Reads elements side by side, 16-bit floats widened.
 template <class X>
 struct load_from {
@@ -65,7 +59,7 @@ struct load_from {
   /// Combining may take its time, and memory may work meanwhile, half a tile ahead.
   template <class M>
   void meanwhile(index i) const {
-    if constexpr (takes_time<M>) prefetch<1>(first + tile_elements / 2 + i, lanes);
+    if constexpr (!is_quick<M>) prefetch<1>(first + tile_elements / 2 + i, lanes);
   }
 };
 

@@ -43,8 +43,8 @@ class tile_scanner {
   static constexpr bool keeps = moves && sizeof(state) <= 8;
   /// Whether elements, prefixes and answers are numbers of one type and quickly combined: they stay in registers while they
   /// are turned.
-  static constexpr bool by_squares = keeps && !takes_time<M> && sizeof(state) >= 4 && std::is_same_v<X, state> &&
-                                     std::is_same_v<Place, state>;
+  static constexpr bool by_squares =
+      keeps && is_quick<M> && sizeof(state) >= 4 && std::is_same_v<X, state> && std::is_same_v<Place, state>;
 
  public:
   tile_scanner(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
@@ -88,7 +88,8 @@ class tile_scanner {
           const tile<load_turned<X>> elements{{b.elements.data()}, count_};
           const auto seen = [&](auto&&...) { step(); };
           if constexpr (keeps) {
-            keep_pieces(m_, elements, total_, [&](index i) -> decltype(auto) { return kept_at(i); }, seen);
+            keep_pieces(
+                m_, elements, total_, [&](index i) -> decltype(auto) { return kept_at(i); }, seen);
           } else {
             fold_pieces(m_, elements, total_, seen);
           }
@@ -136,9 +137,9 @@ class tile_scanner {
   static constexpr bool shares = keeps && std::is_same_v<X, Place>;
   static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
-    alignas(64) std::array<X, tile_elements> elements;                     // turned
+    alignas(64) std::array<X, tile_elements> elements;                               // turned
     std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
-    alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;      // the answers, lane by lane
+    alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;                // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
   };
   /// The prefixes that end with element i of the pieces, which may stand where that element did.
@@ -172,7 +173,7 @@ class tile_scanner {
   }
   /// What memory does while all lanes combine, as while they are turned: it brings the next tile and writes the one before.
   void step() {
-    for (int line = 0; line < (takes_time<M> ? 2 : 1); ++line) memory_.step(copy_lines_past_caches);
+    for (int line = 0; line < (is_quick<M> ? 1 : 2); ++line) memory_.step(copy_lines_past_caches);
   }
 
   template <class Out>
@@ -212,20 +213,17 @@ class tile_scanner {
       columns<state> joined;
       const auto answer_lanes = [&](index i, index present, const auto& lane) {
         Place* const row = turned + i * lanes;
-        if constexpr (takes_time<M> && has_lower<M>) {  // two short chains of instructions, not one long
+        if constexpr (!is_quick<M> && has_lower<M>) {  // two short chains of instructions, not one long
           for (index j = 0; j < present; ++j) joined.set(j, m_(before.get(j), lane.get(j)));
           for (index j = 0; j < present; ++j) row[j] = answer_(joined.get(j));
         } else {
-          REGROUP_LANES_APART
-          for (index j = 0; j < present; ++j) row[j] = answer_(m_(before.get(j), lane.get(j)));
+          for_lanes(present, [&](index j) { row[j] = answer_(m_(before.get(j), lane.get(j))); });
         }
         step();
       };
       if constexpr (keeps) {
         with_pieces(count_, [&](const auto count, const auto rest) {
-          for_steps(0, count, rest, [&](index i, const auto present) {
-            answer_lanes(i, present, kept_at(i));
-          });
+          for_steps(0, count, rest, [&](index i, const auto present) { answer_lanes(i, present, kept_at(i)); });
         });
       } else {
         columns<state> within;

@@ -36,6 +36,7 @@ inline constexpr T greatest = std::is_floating_point_v<T> ? std::numeric_limits<
 template <number T>
 struct plus {
   static constexpr bool is_commutative = true;
+  static constexpr bool is_quick = true;
   static constexpr bool is_exact = std::is_integral_v<T>;
   constexpr T identity() const { return std::is_floating_point_v<T> ? static_cast<T>(-0.0) : T{0}; }
   constexpr T operator()(T a, T b) const {
@@ -53,6 +54,7 @@ struct plus {
 template <number T>
 struct multiplies {
   static constexpr bool is_commutative = true;
+  static constexpr bool is_quick = true;
   static constexpr bool is_exact = std::is_integral_v<T>;
   constexpr T identity() const { return T{1}; }
   constexpr T operator()(T a, T b) const {

@@ -61,6 +61,7 @@ namespace detail {
 template <std::floating_point Real>
 struct peak {
   static constexpr bool is_commutative = true;
+  static constexpr bool is_quick = true;
   constexpr Real identity() const { return detail::least<Real>; }
   constexpr Real operator()(Real a, Real b) const {
 #ifdef __CUDA_ARCH__
