@@ -49,7 +49,7 @@ struct plain_square {
 #pragma GCC target("arch=x86-64-v3")
 #endif
 
-/// The same by vectors of 32 bytes, in two halves. (Of 64 bytes, a processor turns half as many in the same time.)
+/// The same by vectors of 32 bytes, in two halves.
 template <class X>
 class vector_square {
   typedef X vector __attribute__((vector_size(32), may_alias));  // NOLINT: an alias cannot carry these in a template
