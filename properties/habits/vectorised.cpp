@@ -129,6 +129,8 @@ template void scan<regroup::maximum<float>, float>(const regroup::strided<const 
                                                    const regroup::strided<float>&);
 template void scan<regroup::log_sum_exp<float>, float>(const regroup::strided<const float>&,
                                                        const regroup::strided<float>&);
+template void scan<regroup::affine<double>, regroup::affine_map<double>>(
+    const regroup::strided<const regroup::affine_map<double>>&, const regroup::strided<regroup::affine_map<double>>&);
 template void scan<log_add, float>(const regroup::strided<const float>&, const regroup::strided<float>&);
 
 template <class M>

@@ -8,7 +8,9 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "recorder.hpp"
@@ -55,14 +57,54 @@ TYPED_TEST(turning, moves_each_element_to_its_lane_and_back) {
   }
 }
 
-/// Elements of several words are turned word by word, and fold in the order of any others.
+/// Elements of several words are turned word by word.
+template <class T>
+struct pair {
+  T a;
+  float b;
+  bool operator==(const pair&) const = default;
+};
+struct two_words {
+  double a;
+  std::int64_t b;
+  bool operator==(const two_words&) const = default;
+};
+template <class X>
+class turning_of_words : public testing::Test {};
+using in_words = testing::Types<pair<float>, pair<std::int32_t>, two_words>;
+TYPED_TEST_SUITE(turning_of_words, in_words);
+
+TYPED_TEST(turning_of_words, stand_apart_in_their_lanes) {
+  using word = regroup::host::word_of<TypeParam>;
+  constexpr index words = regroup::host::words_of<TypeParam>();
+  static_assert(words == 2);
+  const auto element = [](index i) {
+    return TypeParam{static_cast<decltype(TypeParam::a)>(i + 1), static_cast<decltype(TypeParam::b)>(-i)};
+  };
+  for (const index n : {index{1}, index{31}, index{32}, index{300}, index{4000}, tile_elements}) {
+    std::vector<TypeParam> x, back(static_cast<std::size_t>(tile_elements)), turned = back;
+    for (index i = 0; i < n; ++i) x.push_back(element(i));
+    turn(x.data(), turned.data(), n, turning_to::lanes);
+    turn(turned.data(), back.data(), n, turning_to::pieces);
+    std::vector<word> seen(static_cast<std::size_t>(words * tile_elements));
+    std::memcpy(seen.data(), turned.data(), seen.size() * sizeof(word));
+    for (index i = 0; i < n; ++i) {
+      ASSERT_EQ(back[static_cast<std::size_t>(i)], element(i)) << n << ' ' << i;
+      const auto lane = static_cast<std::size_t>(i % piece_elements * words * lanes + i / piece_elements);
+      ASSERT_EQ(seen[lane], std::bit_cast<word>(element(i).a)) << n << ' ' << i;
+      ASSERT_EQ(seen[lane + lanes], std::bit_cast<word>(element(i).b)) << n << ' ' << i;
+    }
+  }
+}
+
+/// Elements of several words are folded in the order of any others.
 struct triple {
   order::word a, b, c;
 };
 struct hashed_triples : order::hashed<order::rule::pieces> {
   constexpr order::word lift(const triple& x) const { return order::mix(order::mix(x.a, x.b), x.c); }
 };
-static_assert(regroup::host::is_words<triple>());
+static_assert(regroup::host::words_of<triple>() == 3);
 
 TEST(turning_words, folds_in_the_order_of_any_element) {
   for (const index n : {1, 31, 32, 33, 100, 127, 1000, 4095, 4096, 4097, 10'000}) {

@@ -72,7 +72,12 @@ class abreast_sweep {
   void each(const Body& body, const Meanwhile& meanwhile) const {
     for (index i = 0; i < length_; ++i) {
       meanwhile(i);
-      host::for_lanes(abreast, [&](index k) { body(i * abreast + k, k); });
+#if defined(__clang__)
+#pragma clang loop vectorize(assume_safety)
+#else
+#pragma GCC ivdep
+#endif
+      for (index k = 0; k < abreast; ++k) body(i * abreast + k, k);
     }
   }
   /// elements()[i * abreast + k] = element i of row k.

@@ -30,16 +30,26 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// body(j) for the lanes [0, count), which share no memory, though a compiler cannot see that.
-template <class Count, class Body>
-constexpr void for_lanes(const Count& count, const Body& body) {
+/// put(j, value(j)) for the lanes [0, count), which share no memory, though a compiler cannot see that.
+template <class Count, class Value, class Put>
+constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
   const index end = count;
-#if defined(__clang__)
-#pragma clang loop vectorize(assume_safety)
+#if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
+  using taken = std::remove_cvref_t<decltype(value(index{}))>;
+  index j = 0;
+  if constexpr (std::is_arithmetic_v<taken> || is_split<taken>()) {
+    constexpr index some = lanes / 4;
+    for (; j + some <= end; j += some) {
+      columns<taken, some> apart;
+      for (index k = 0; k < some; ++k) apart.set(k, value(j + k));
+      for (index k = 0; k < some; ++k) put(j + k, apart.get(k));
+    }
+  }
+  for (; j < end; ++j) put(j, value(j));
 #else
 #pragma GCC ivdep
+  for (index j = 0; j < end; ++j) put(j, value(j));
 #endif
-  for (index j = 0; j < end; ++j) body(j);
 }
 
 template <class M, class Tile>
@@ -115,11 +125,11 @@ void with_turned(const tile<load_from<X>>& t, const Body& body) {
     alignas(64) std::array<X, tile_elements> turned;
     turn(t.load().first, turned.data(), t.size(), turning_to::lanes);
     body(tile<load_turned<X>>{{turned.data()}, t.size()});
-  } else if constexpr (is_words<X>() && sizeof(X) <= 32) {
-    constexpr index words = sizeof(X) / 8;
+  } else if constexpr (words_of<X>() > 1 && word_size<X> == 8 && sizeof(X) <= 32) {
+    constexpr index words = words_of<X>();
     alignas(64) std::array<std::uint64_t, static_cast<std::size_t>(turned_pitch * piece_elements * words)> turned;
     turn_words(t.load().first, turned.data(), t.size());
-    body(tile(load_turned_words<X>(turned.data()), t.size()));
+    body(tile<load_turned_words<X>>{{turned.data()}, t.size()});
   } else {
     body(t);
   }

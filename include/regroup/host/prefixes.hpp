@@ -59,7 +59,9 @@ constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
     for_steps(1, count, rest, [&](index i, const auto present) {
       auto&& before = kept_at(i - 1);
       auto&& kept = kept_at(i);
-      for_lanes(present, [&](index j) { kept.set(j, regroup::append(m, i, before.get(j), t.at(i, j))); });
+      for_lanes(
+          present, [&](index j) { return regroup::append(m, i, before.get(j), t.at(i, j)); },
+          [&](index j, const auto& s) { kept.set(j, s); });
       seen();
     });
     auto&& whole = kept_at(piece_elements - 1);
@@ -137,7 +139,9 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
     const index first = j * piece_elements, size = std::min(piece_elements, n - first);
     const X left = before.get(j);
     const auto join = [&](const auto count) {
-      for_lanes(count, [&](index i) { to[first + i] = answer(m(left, within[first + i])); });
+      for_lanes(
+          count, [&](index i) { return answer(m(left, within[first + i])); },
+          [&](index i, X y) { to[first + i] = y; });
     };
     if (size == piece_elements) {
       join(std::integral_constant<index, piece_elements>{});

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "regroup/executor.hpp"
-#include "regroup/members.hpp"
+#include "regroup/host/columns.hpp"
 
 namespace regroup::host {
 
@@ -88,34 +88,52 @@ struct load_numbered {
   constexpr auto operator()(index i) const { return numbered(i); }
 };
 
-/// Reads a tile whose pieces have been turned: element `i` of piece `j` stands at [i * L + j].
+/// The lanes of element `i` of a tile whose pieces have been turned, word by word: word w of that element of piece j stands at
+/// [(i * words + w) * L + j].
+template <class X>
+class turned_lanes {
+  using element = std::remove_const_t<X>;
+  using word = std::conditional_t<std::is_const_v<X>, const word_of<element>, word_of<element>>;
+  static constexpr index words = words_of<element>();
+
+ public:
+  turned_lanes(X* turned, index i) : first_(reinterpret_cast<word*>(turned) + i * words * lanes) {}
+  [[nodiscard]] element get(index j) const {
+    if constexpr (words == 1) {
+      return first_[j];
+    } else {
+      return from_words<element>([&](index w) { return first_[w * lanes + j]; });
+    }
+  }
+  void set(index j, const element& x) const {
+    if constexpr (words == 1) {
+      first_[j] = x;
+    } else {
+      to_words(x, [&](index w, word value) { first_[w * lanes + j] = value; });
+    }
+  }
+
+ private:
+  word* first_;
+};
+
+/// Reads such a tile.
 template <class X>
 struct load_turned {
   const X* turned;
-  constexpr decltype(auto) at(index i, index j) const { return widen(turned[i * lanes + j]); }
+  constexpr widened<X> at(index i, index j) const { return widen(turned_lanes<const X>(turned, i).get(j)); }
 };
 
 /// From one word of the lanes to the next: no power of two, whose lines a cache would put into few places.
 inline constexpr index turned_pitch = lanes + 8;
 
-/// Reads a tile whose pieces have been turned word by word: word w of that element, a member, stands at
-/// [(i * words + w) * turned_pitch + piece].
+/// Reads a tile whose pieces have been turned word by word, of 8 bytes, to lanes that far apart.
 template <class X>
-class load_turned_words {
-  using member_refs = decltype(members::tie(std::declval<X&>()));
-  static constexpr index words = std::tuple_size_v<member_refs>;
-
- public:
-  explicit constexpr load_turned_words(const std::uint64_t* turned) : turned_(turned) {}
+struct load_turned_words {
+  const std::uint64_t* turned;
   constexpr X at(index i, index j) const {
-    return [&]<std::size_t... W>(std::index_sequence<W...>) {
-      return X{std::bit_cast<std::remove_reference_t<std::tuple_element_t<W, member_refs>>>(
-          turned_[(i * words + static_cast<index>(W)) * turned_pitch + j])...};
-    }(std::make_index_sequence<static_cast<std::size_t>(words)>{});
+    return from_words<X>([&](index w) { return turned[(i * words_of<X>() + w) * turned_pitch + j]; });
   }
-
- private:
-  const std::uint64_t* turned_;
 };
 
 template <class Load, class Map>

@@ -24,14 +24,6 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// States of the lanes side by side in memory, which it does not own.
-template <class State>
-struct lanes_of {
-  State* first;
-  [[nodiscard]] State get(index j) const noexcept { return first[j]; }
-  void set(index j, State s) const noexcept { first[j] = s; }
-};
-
 /// Scans tiles of sources one at a time, in two steps between which the carry arrives: `fold`, then `put`. All of a tile's
 /// elements are read before any of its answers is put, so the answers may go over the source. Answers that go past the
 /// caches are written while the next tile is computed, and are all there after `finish`.
@@ -39,8 +31,8 @@ template <class M, class X, class Place, class Answer>
 class tile_scanner {
   using state = state_of<M>;
   static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
-  /// Whether the prefixes within pieces are kept from `fold` to `put`: where they are small.
-  static constexpr bool keeps = moves && sizeof(state) <= 8;
+  /// Whether the prefixes within pieces are kept from `fold` to `put`: where they are small, or take the elements' place.
+  static constexpr bool keeps = moves && (sizeof(state) <= 8 || std::is_same_v<X, state>);
   /// Whether elements, prefixes and answers are numbers of one type and quickly combined: they stay in registers while they
   /// are turned.
   static constexpr bool by_squares =
@@ -69,8 +61,11 @@ class tile_scanner {
       if (data != nullptr) memory_.fetch(data + ahead * tile_elements, static_cast<std::size_t>(count_) * sizeof(X));
       if (data == nullptr) {
         for (index k = 0; k < count_; ++k) {
-          const index place = by_squares ? k : k % piece_elements * lanes + k / piece_elements;
-          b.elements[static_cast<std::size_t>(place)] = s[first_ + k];
+          if constexpr (by_squares) {
+            b.elements[static_cast<std::size_t>(k)] = s[first_ + k];
+          } else {
+            turned_lanes<X>(b.elements.data(), k % piece_elements).set(k / piece_elements, s[first_ + k]);
+          }
         }
       }
       if constexpr (by_squares) {
@@ -145,7 +140,7 @@ class tile_scanner {
   /// The prefixes that end with element i of the pieces, which may stand where that element did.
   [[nodiscard]] decltype(auto) kept_at(index i) {
     if constexpr (keeps_in_place) {
-      return lanes_of<state>{buffers_->elements.data() + i * lanes};
+      return turned_lanes<state>(buffers_->elements.data(), i);
     } else {
       return (buffers_->kept[static_cast<std::size_t>(i)]);
     }
@@ -212,12 +207,14 @@ class tile_scanner {
       Place* const turned = answers_by_lanes();
       columns<state> joined;
       const auto answer_lanes = [&](index i, index present, const auto& lane) {
-        Place* const row = turned + i * lanes;
+        const turned_lanes<Place> row(turned, i);
         if constexpr (!is_quick<M> && has_lower<M>) {  // two short chains of instructions, not one long
           for (index j = 0; j < present; ++j) joined.set(j, m_(before.get(j), lane.get(j)));
-          for (index j = 0; j < present; ++j) row[j] = answer_(joined.get(j));
+          for (index j = 0; j < present; ++j) row.set(j, answer_(joined.get(j)));
         } else {
-          for_lanes(present, [&](index j) { row[j] = answer_(m_(before.get(j), lane.get(j))); });
+          for_lanes(
+              present, [&](index j) { return answer_(m_(before.get(j), lane.get(j))); },
+              [&](index j, const auto& y) { row.set(j, y); });
         }
         step();
       };

@@ -51,19 +51,26 @@ void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, in
   }
 }
 
-/// `n` elements of a tile, from the first of some piece on.
+/// `n` elements of a tile, from the first of some piece on, word by word.
 template <class X>
 requires std::is_trivially_copyable_v<X>
 void turn(const X* from, X* to, index n, turning_to where, traffic* meanwhile = nullptr) {
+  constexpr index in_piece = piece_elements * words_of<X>();
   const index whole = n / piece_elements;
+  const auto* const words = reinterpret_cast<const word_of<X>*>(from);
+  auto* const to_words = reinterpret_cast<word_of<X>*>(to);
   if (where == turning_to::lanes) {
-    turn(from, piece_elements, to, lanes, whole, piece_elements, meanwhile);
+    turn(words, in_piece, to_words, lanes, whole, in_piece, meanwhile);
   } else {
-    turn(from, lanes, to, piece_elements, piece_elements, whole, meanwhile);
+    turn(words, lanes, to_words, in_piece, in_piece, whole, meanwhile);
   }
   for (index k = whole * piece_elements; k < n; ++k) {
-    const index turned = k % piece_elements * lanes + k / piece_elements;
-    to[where == turning_to::lanes ? turned : k] = from[where == turning_to::lanes ? k : turned];
+    const index i = k % piece_elements, j = k / piece_elements;
+    if (where == turning_to::lanes) {
+      turned_lanes<X>(to, i).set(j, from[k]);
+    } else {
+      to[k] = turned_lanes<const X>(from, i).get(j);
+    }
   }
 }
 
