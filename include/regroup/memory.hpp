@@ -65,7 +65,7 @@ inline std::size_t bytes_to_line(const void* p) {
   return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
 }
 
-/// What memory does while something else is computed, a line at a time, which it can keep up with: lines that will be read
+/// What memory does while something else is computed, some lines at a time, which it can keep up with: lines that will be read
 /// are fetched into the second cache, and a result is copied past the caches. What of it shares a line with others goes
 /// through them.
 class traffic {

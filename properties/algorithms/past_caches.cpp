@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
+#include <type_traits>
 
 #include "order/cases.hpp"
 #include "regroup/algorithms/softmax.hpp"
+#include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/scan.hpp"
 
@@ -20,7 +23,12 @@ template <class T>
 std::vector<T> numbers(index n) {
   std::vector<T> xs(static_cast<std::size_t>(n));
   for (std::size_t i = 0; i < xs.size(); ++i) {
-    xs[i] = static_cast<T>(static_cast<float>(i * 2654435761U % 1009) / 64 - 8);
+    const float x = static_cast<float>(i * 2654435761U % 1009) / 64 - 8;
+    if constexpr (std::is_same_v<T, regroup::affine_map<float>>) {
+      xs[i] = {x / 8, x};
+    } else {
+      xs[i] = static_cast<T>(x);
+    }
   }
   return xs;
 }
@@ -83,29 +91,34 @@ TEST(past_caches, softmax_of_a_long_row) {
 }
 
 /// Both scans of n numbers to places that begin anywhere in a cache line, and over their input.
-template <class T>
+template <class M>
 void scans(index n, regroup::shape extents) {
+  using T = regroup::state_of<M>;
+  const M m;
   const auto xs = numbers<T>(n);
+  const auto same = [](const T& a, const T& b) { return std::memcmp(&a, &b, sizeof(T)) == 0; };
   const view<const T> from(xs.data(), extents);
   for (const bool inclusive : {true, false}) {
     const auto scan = [&](const auto& ex, const view<const T>& x, const view<T>& y) {
-      if (inclusive) return regroup::inclusive_scan_rows(ex, x, y, regroup::plus<T>{});
-      regroup::exclusive_scan_rows(ex, x, y, regroup::plus<T>{});
+      if (inclusive) return regroup::inclusive_scan_rows(ex, x, y, m);
+      regroup::exclusive_scan_rows(ex, x, y, m);
     };
     std::vector<T> spread(static_cast<std::size_t>(2 * n));  // not side by side: written one by one
     scan(regroup::seq, from, view<T>(spread.data(), extents, {2 * extents[1], 2}));
     const auto expect_same = [&](const T* ys) {
       index differ = 0;
-      for (index i = 0; i < n; ++i) differ += ys[i] != spread[static_cast<std::size_t>(2 * i)] ? 1 : 0;
+      for (index i = 0; i < n; ++i) differ += same(ys[i], spread[static_cast<std::size_t>(2 * i)]) ? 0 : 1;
       EXPECT_EQ(differ, 0) << inclusive;
     };
     const auto each_executor = [&](const auto& ex) {
       for (const index shift : {0, 3}) {
-        std::vector<T> memory(static_cast<std::size_t>(n + shift + 1), T{untouched});
+        T was{};
+        std::memset(&was, 77, sizeof was);
+        std::vector<T> memory(static_cast<std::size_t>(n + shift + 1), was);
         scan(ex, from, view<T>(memory.data() + shift, extents));
         expect_same(memory.data() + shift);
-        EXPECT_EQ(memory.back(), untouched);
-        for (index i = 0; i < shift; ++i) EXPECT_EQ(memory[static_cast<std::size_t>(i)], untouched);
+        EXPECT_TRUE(same(memory.back(), was));
+        for (index i = 0; i < shift; ++i) EXPECT_TRUE(same(memory[static_cast<std::size_t>(i)], was));
       }
       auto in_place = xs;
       scan(ex, view<const T>(in_place.data(), extents), view<T>(in_place.data(), extents));
@@ -116,8 +129,14 @@ void scans(index n, regroup::shape extents) {
   }
 }
 
-TEST(past_caches, scans_of_one_row) { scans<float>(rows * columns, {1, rows * columns}); }
-TEST(past_caches, scans_of_long_rows) { scans<double>(5 * 300'007, {5, 300'007}); }
-TEST(past_caches, scans_of_short_rows) { scans<float>(rows * columns, {rows, columns}); }
+TEST(past_caches, scans_of_one_row) {
+  scans<regroup::plus<float>>(rows * columns, {1, rows * columns});
+  scans<regroup::maximum<float>>(rows * columns, {1, rows * columns});
+}
+TEST(past_caches, scans_of_long_rows) {
+  scans<regroup::plus<double>>(5 * 300'007, {5, 300'007});
+  scans<regroup::affine<float>>(5 * 300'007, {5, 300'007});  // of two words
+}
+TEST(past_caches, scans_of_short_rows) { scans<regroup::plus<float>>(rows * columns, {rows, columns}); }
 
 }  // namespace

@@ -34,10 +34,10 @@ inline const scans& scans_of(std::int64_t n) {
   return known[n] = {xs, std::move(inclusive), std::move(exclusive)};
 }
 
-template <rule Rule, class State>
+template <class M>
 void expect_scans(std::int64_t n) {
   const auto& [xs, inclusive, exclusive] = scans_of(n);
-  const hashed<Rule, State> m;
+  const M m;
   const auto check = [&, &xs = xs, &inclusive = inclusive, &exclusive = exclusive](const auto& ex,
                                                                                    const std::string& name) {
     const std::string where = name + ", n = " + std::to_string(n);
@@ -57,10 +57,10 @@ void expect_scans(std::int64_t n) {
   for_some_executors(check);
 }
 
-template <rule Rule, class State = word>
+template <class M>
 void expect_scans_at_every_edge() {
   for (const std::int64_t n : edges()) {
-    expect_scans<Rule, State>(n);
+    expect_scans<M>(n);
     if (testing::Test::HasFailure()) return;
   }
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turning a tile moves every element to [place in its piece * L + piece] and nothing else, for elements of any size and
-// any number of them; turning back gives the tile.
+// Turning a tile moves every element to [place in its piece * L + piece], or each of its words to lanes of its own, and nothing
+// else, for elements of any size and any number of them; turning back gives the tile.
 #include <regroup/host/seq.hpp>
 #include <regroup/host/turn.hpp>
 #include <regroup/reduce.hpp>
+#include <regroup/scan.hpp>
 
 #include <gtest/gtest.h>
 
@@ -75,7 +76,7 @@ using in_words = testing::Types<pair<float>, pair<std::int32_t>, two_words>;
 TYPED_TEST_SUITE(turning_of_words, in_words);
 
 TYPED_TEST(turning_of_words, stand_apart_in_their_lanes) {
-  using word = regroup::host::word_of<TypeParam>;
+  using word = regroup::host::word_of<TypeParam, 2>;
   constexpr index words = regroup::host::words_of<TypeParam>();
   static_assert(words == 2);
   const auto element = [](index i) {
@@ -84,8 +85,8 @@ TYPED_TEST(turning_of_words, stand_apart_in_their_lanes) {
   for (const index n : {index{1}, index{31}, index{32}, index{300}, index{4000}, tile_elements}) {
     std::vector<TypeParam> x, back(static_cast<std::size_t>(tile_elements)), turned = back;
     for (index i = 0; i < n; ++i) x.push_back(element(i));
-    turn(x.data(), turned.data(), n, turning_to::lanes);
-    turn(turned.data(), back.data(), n, turning_to::pieces);
+    turn<words>(x.data(), turned.data(), n, turning_to::lanes);
+    turn<words>(turned.data(), back.data(), n, turning_to::pieces);
     std::vector<word> seen(static_cast<std::size_t>(words * tile_elements));
     std::memcpy(seen.data(), turned.data(), seen.size() * sizeof(word));
     for (index i = 0; i < n; ++i) {
@@ -116,6 +117,64 @@ TEST(turning_words, folds_in_the_order_of_any_element) {
     }
     EXPECT_EQ(regroup::reduce(regroup::seq, x, hashed_triples{}), order::expected<order::rule::pieces>(lifted)) << n;
   }
+}
+
+/// Elements that cannot be taken apart are moved whole.
+struct bit_fields {
+  unsigned day : 5, month : 4;
+  int year;
+};
+struct one_of_two {
+  int kind;
+  union {
+    float f;
+    int i;
+  };
+};
+struct [[gnu::packed]] packed {
+  char c;
+  int n;
+};
+struct long_numbers {
+  long double re, im;
+};
+template <class X>
+struct hashed_numbers : order::hashed<order::rule::pieces> {
+  order::word lift(const X& x) const { return order::hashed<order::rule::pieces>::lift(number(x)); }
+  static order::word number(const bit_fields& x) { return static_cast<order::word>(x.year); }
+  static order::word number(const one_of_two& x) { return static_cast<order::word>(x.kind); }
+  static order::word number(const packed& x) { return static_cast<order::word>(x.n); }
+  static order::word number(const long_numbers& x) { return static_cast<order::word>(x.re); }
+};
+template <class X>
+void expect_moved_whole() {
+  const index n = 5000;
+  std::vector<X> x(static_cast<std::size_t>(n));
+  std::vector<order::word> numbers, from_numbers(x.size()), from_elements(x.size());
+  for (index i = 0; i < n; ++i) {
+    X& e = x[static_cast<std::size_t>(i)];
+    if constexpr (std::is_same_v<X, bit_fields>) {
+      e.year = static_cast<int>(7 * i);
+    } else if constexpr (std::is_same_v<X, one_of_two>) {
+      e.kind = static_cast<int>(7 * i);
+    } else if constexpr (std::is_same_v<X, packed>) {
+      e.n = static_cast<int>(7 * i);
+    } else {
+      e.re = static_cast<long double>(7 * i);
+    }
+    numbers.push_back(static_cast<order::word>(7 * i));
+  }
+  regroup::inclusive_scan(regroup::seq, x, from_elements, hashed_numbers<X>{});
+  regroup::inclusive_scan(regroup::seq, numbers, from_numbers, order::hashed<order::rule::pieces>{});
+  EXPECT_EQ(from_elements, from_numbers);
+  EXPECT_EQ(regroup::reduce(regroup::seq, x, hashed_numbers<X>{}),
+            regroup::reduce(regroup::seq, numbers, order::hashed<order::rule::pieces>{}));
+}
+TEST(turning_nothing, what_cannot_be_taken_apart) {
+  expect_moved_whole<bit_fields>();
+  expect_moved_whole<one_of_two>();
+  expect_moved_whole<packed>();
+  expect_moved_whole<long_numbers>();
 }
 
 }  // namespace

@@ -67,6 +67,18 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
+/// Chunks of a batch for some workers hold a multiple of this many rows: a group; of columns side by side, equal shares of
+/// them all that are no larger than what is swept together.
+template <gridded Batch>
+index rows_of_chunk(const Batch& b, index columns_together, index workers) {
+  const auto g = b.grid_at(0, b.size());
+  const index most = std::min(g.rows, columns_together);
+  if (g.pitch != 1 || most <= abreast) return abreast;
+  const auto divided = [](index n, index by) { return (n + by - 1) / by; };
+  const index all = std::max<index>(workers, 1), share = divided(b.size(), all * divided(b.size(), all * most));
+  return std::min(divided(share, abreast) * abreast, most);
+}
+
 /// Whether rows of `length` elements are enough for an executor's threads when they go in groups, which are several times
 /// quicker; short ones always are.
 template <class Executor>
@@ -225,18 +237,6 @@ class group_fold {
   static constexpr index columns_together = by_elements && !has_members<M> ? most_columns<state> : abreast;
 
   explicit group_fold(const M& m) : m_(m) {}
-
-  /// Chunks of a batch for some workers hold a multiple of this many rows: a group; of columns side by side, equal shares of
-  /// them all that are no larger than what is folded together.
-  template <gridded Batch>
-  static index rows_of_chunk(const Batch& b, index workers) {
-    const grid<const X> g = b.grid_at(0, b.size());
-    const index most = std::min(g.rows, columns_together);
-    if (g.pitch != 1 || most <= abreast) return abreast;
-    const auto divided = [](index n, index by) { return (n + by - 1) / by; };
-    const index all = std::max<index>(workers, 1), share = divided(b.size(), all * divided(b.size(), all * most));
-    return std::min(divided(share, abreast) * abreast, most);
-  }
 
   /// sink(row, state) for the rows [first, last): in whole groups, some at once, and in others where a row alone is dear.
   template <gridded Batch, class Sink>

@@ -33,8 +33,8 @@ constexpr bool is_split() {
   }
 }
 
-/// How many words an element is made of: its members, where they are numbers of one size, 2 bytes or more, side by side; else
-/// it is a word itself.
+/// How many words a state is made of: its members, where they are numbers of 2, 4 or 8 bytes, of one size and side by side;
+/// else it is a word itself.
 template <class X>
 constexpr index words_of() {
   if constexpr (!is_split<X>()) {
@@ -42,33 +42,34 @@ constexpr index words_of() {
   } else {
     return []<class First, class... Rest>(std::type_identity<std::tuple<First&, Rest&...>>) {
       constexpr std::size_t size = sizeof(First), count = 1 + sizeof...(Rest);
-      return size >= 2 && ((sizeof(Rest) == size) && ...) && sizeof(X) == count * size ? index{count} : index{1};
+      return (size == 2 || size == 4 || size == 8) && ((sizeof(Rest) == size) && ...) && sizeof(X) == count * size ? index{count} : index{1};
     }(std::type_identity<decltype(members::tie(std::declval<X&>()))>{});
   }
 }
-template <class X>
-inline constexpr std::size_t word_size = sizeof(X) / static_cast<std::size_t>(words_of<X>());
-template <class X>
+template <class X, index Words>
+inline constexpr std::size_t word_size = sizeof(X) / static_cast<std::size_t>(Words);
+/// A word of an X of so many.
+template <class X, index Words>
 using word_of = std::conditional_t<
-    words_of<X>() == 1, X,
-    std::conditional_t<word_size<X> == 8, std::uint64_t,
-                       std::conditional_t<word_size<X> == 4, std::uint32_t, std::uint16_t>>>;
+    Words == 1, X,
+    std::conditional_t<word_size<X, Words> == 8, std::uint64_t,
+                       std::conditional_t<word_size<X, Words> == 4, std::uint32_t, std::uint16_t>>>;
 
-/// The element of word(0), word(1), ...
+/// The state of word(0), word(1), ...
 template <class X, class Word>
 constexpr X from_words(const Word& word) {
   using refs = decltype(members::tie(std::declval<X&>()));
   return [&]<std::size_t... W>(std::index_sequence<W...>) {
     return X{std::bit_cast<std::remove_reference_t<std::tuple_element_t<W, refs>>>(word(static_cast<index>(W)))...};
-  }(std::make_index_sequence<static_cast<std::size_t>(words_of<X>())>{});
+  }(std::make_index_sequence<std::tuple_size_v<refs>>{});
 }
 /// put(0, word 0 of x), put(1, word 1), ...
-template <class X, class Put>
+template <class Word, class X, class Put>
 constexpr void to_words(const X& x, const Put& put) {
+  const auto from = members::tie(x);
   [&]<std::size_t... W>(std::index_sequence<W...>) {
-    const auto from = members::tie(x);
-    (put(static_cast<index>(W), std::bit_cast<word_of<X>>(std::get<W>(from))), ...);
-  }(std::make_index_sequence<static_cast<std::size_t>(words_of<X>())>{});
+    (put(static_cast<index>(W), std::bit_cast<Word>(std::get<W>(from))), ...);
+  }(std::make_index_sequence<std::tuple_size_v<std::remove_const_t<decltype(from)>>>{});
 }
 
 // Only lanes that were set are read; g++ cannot always see that, and clearing them first would cost a short row dearly.

@@ -30,14 +30,15 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// put(j, value(j)) for the lanes [0, count), which share no memory, though a compiler cannot see that.
-template <class Count, class Value, class Put>
+/// put(j, value(j)) for the lanes, or elements, [0, count), which share no memory, though a compiler cannot see that. State: a
+/// type that can be taken apart.
+template <class State, class Count, class Value, class Put>
 constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
   const index end = count;
 #if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
   using taken = std::remove_cvref_t<decltype(value(index{}))>;
   index j = 0;
-  if constexpr (std::is_arithmetic_v<taken> || is_split<taken>()) {
+  if constexpr (std::is_arithmetic_v<taken> || (std::is_same_v<taken, State> && is_split<State>())) {
     constexpr index some = lanes / 4;
     for (; j + some <= end; j += some) {
       columns<taken, some> apart;
@@ -117,15 +118,28 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 template <class X>
 inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
 
-/// body(the same tile with its pieces turned), where its elements can be moved and are small; those of several words, word
-/// by word.
-template <class X, class Body>
+/// Words of an element that is a state, and so can be taken apart; any other is one.
+template <class X, class State>
+inline constexpr index words_of_state = [] {
+  if constexpr (std::is_same_v<X, State>) return words_of<X>();
+  return index{1};
+}();
+template <class X>
+constexpr bool is_large_of_words() {
+  if constexpr (sizeof(X) <= 32) return words_of<X>() > 1 && sizeof(X) == 8 * static_cast<std::size_t>(words_of<X>());
+  return false;
+}
+
+/// body(the same tile with its pieces turned), where its elements can be moved and are small; those of several words, which
+/// states and large ones are looked at for, word by word.
+template <class State, class X, class Body>
 void with_turned(const tile<load_from<X>>& t, const Body& body) {
   if constexpr (is_movable<X> && sizeof(X) <= 16) {
+    constexpr index words = words_of_state<X, State>;
     alignas(64) std::array<X, tile_elements> turned;
-    turn(t.load().first, turned.data(), t.size(), turning_to::lanes);
-    body(tile<load_turned<X>>{{turned.data()}, t.size()});
-  } else if constexpr (words_of<X>() > 1 && word_size<X> == 8 && sizeof(X) <= 32) {
+    turn<words>(t.load().first, turned.data(), t.size(), turning_to::lanes);
+    body(tile<load_turned<X, words>>{{turned.data()}, t.size()});
+  } else if constexpr (is_large_of_words<X>()) {
     constexpr index words = words_of<X>();
     alignas(64) std::array<std::uint64_t, static_cast<std::size_t>(turned_pitch * piece_elements * words)> turned;
     turn_words(t.load().first, turned.data(), t.size());
@@ -134,7 +148,7 @@ void with_turned(const tile<load_from<X>>& t, const Body& body) {
     body(t);
   }
 }
-template <class Tile, class Body>
+template <class State, class Tile, class Body>
 void with_turned(const Tile& t, const Body& body) {
   body(t);
 }
@@ -142,7 +156,7 @@ void with_turned(const Tile& t, const Body& body) {
 template <class M, class Tile>
 constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
-  with_turned(t, [&](const auto& turned) { fold_pieces(m, turned, from, [](auto&&...) {}); });
+  with_turned<state_of<M>>(t, [&](const auto& turned) { fold_pieces(m, turned, from, [](auto&&...) {}); });
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
     columns<state_of<M>> to;
     for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));

@@ -59,7 +59,7 @@ constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
     for_steps(1, count, rest, [&](index i, const auto present) {
       auto&& before = kept_at(i - 1);
       auto&& kept = kept_at(i);
-      for_lanes(
+      for_lanes<state_of<M>>(
           present, [&](index j) { return regroup::append(m, i, before.get(j), t.at(i, j)); },
           [&](index j, const auto& s) { kept.set(j, s); });
       seen();
@@ -75,8 +75,8 @@ constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 template <class Square, class M, class X, class Meanwhile>
 constexpr void fold_squares(const M& m, const X* from, index n, X* within, columns<X>& total, const Meanwhile& meanwhile) {
   constexpr index side = Square::side;
-  const index whole = n / piece_elements, by_squares = whole < side ? 0 : whole;
-  for (index j = 0; j < by_squares; j += side) {
+  const index whole = n / piece_elements, in_squares = whole < side ? 0 : whole;
+  for (index j = 0; j < in_squares; j += side) {
     const index piece = std::min(j, whole - side), first = piece * piece_elements;
     std::array<X, Square::side> last;
     const auto fold = [&](index i, const auto begins) {
@@ -98,7 +98,7 @@ constexpr void fold_squares(const M& m, const X* from, index n, X* within, colum
     for (index i = side; i < piece_elements; i += side) fold(i, std::false_type{});
     for (std::size_t k = 0; k < Square::side; ++k) total.set(piece + static_cast<index>(k), last[k]);
   }
-  for (index j = by_squares; j * piece_elements < n; ++j) {
+  for (index j = in_squares; j * piece_elements < n; ++j) {
     const index first = j * piece_elements, size = std::min(piece_elements, n - first);
     within[first] = regroup::lift(m, from[first]);
     for (index i = 1; i < size; ++i) within[first + i] = regroup::append(m, i, within[first + i - 1], from[first + i]);
@@ -139,7 +139,7 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
     const index first = j * piece_elements, size = std::min(piece_elements, n - first);
     const X left = before.get(j);
     const auto join = [&](const auto count) {
-      for_lanes(
+      for_lanes<X>(
           count, [&](index i) { return answer(m(left, within[first + i])); },
           [&](index i, X y) { to[first + i] = y; });
     };

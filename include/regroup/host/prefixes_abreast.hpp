@@ -16,52 +16,64 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Of n >= 1 elements of every row, element i of row k being at(i, k): within[i] = the fold of its piece up to i, and
-/// total[j] = P[j].
-template <class M, class At>
-constexpr void prefixes_abreast(const M& m, index n, const At& at, pack<state_of<M>>* within, pack<state_of<M>>* total) {
-  const auto combine = [&](pack<state_of<M>>& to, const pack<state_of<M>>& a, const pack<state_of<M>>& b) {
-    for (index k = 0; k < abreast; ++k) to.set(k, m(a.get(k), b.get(k)));
-  };
-  const index pieces = pieces_of(n);
-  for (index j = 0; j < pieces; ++j) {
-    const index first = j * piece_elements, last = std::min(n, first + piece_elements) - 1;
-    for (index k = 0; k < abreast; ++k) within[first].set(k, regroup::lift(m, at(first, k)));
-    for (index i = first + 1; i <= last; ++i) {
-      for (index k = 0; k < abreast; ++k) within[i].set(k, m(within[i - 1].get(k), regroup::lift(m, at(i, k))));
-    }
-    total[j] = within[last];
-  }
-  for (index d = 1; d < pieces; d *= 2) {
-    for (index j = pieces - 1; j >= d; --j) combine(total[j], total[j - d], total[j]);
-  }
-}
+/// Packs of a group that the prefixes of a tile need: the fold of a piece so far, what precedes the piece, P[j], and of every
+/// d = 1, 2, ... the last d of what P[j] was before it was joined with P[j - d].
+inline constexpr index packs_of_prefixes = 3 + lanes - 1;
 
-/// within[i] = the prefix up to i: what precedes a piece, and what is within it. `carry`: of the tiles before, if any.
-template <class M>
-constexpr void join_abreast(const M& m, index n, const pack<state_of<M>>* carry, const pack<state_of<M>>* total,
-                            pack<state_of<M>>* within) {
-  for (index j = 0; j < pieces_of(n); ++j) {
-    pack<state_of<M>> before;
-    for (index k = 0; k < abreast; ++k) {
-      if (j == 0) {
-        before.set(k, carry != nullptr ? carry->get(k) : m.identity());
-      } else {
-        before.set(k, carry != nullptr ? m(carry->get(k), total[j - 1].get(k)) : total[j - 1].get(k));
+/// The prefixes of a tile of columns, whole groups of them that stand side by side, row by row: put(i, p, states) of row i of
+/// group p, which may go over the elements. `carry`: of the tiles before, if any; `room` ends as the tile's totals.
+template <class M, class X, class Put>
+constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pack<state_of<M>>* carry,
+                                   pack<state_of<M>>* room, const Put& put) {
+  using states = pack<state_of<M>>;
+  const index groups = g.rows / abreast, pieces = pieces_of(g.length);
+  states* const total = room;  // P
+  states* const before = room + groups;
+  states* const within = room + 2 * groups;
+  const auto each = [groups](states* to, const auto& state_at) {
+    for (index p = 0; p < groups; ++p) {
+      states s;
+      for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k));
+      to[p] = s;
+    }
+  };
+  for (index j = 0; j < pieces; ++j) {
+    if (carry != nullptr) {
+      each(before, [&](index p, index k) { return j == 0 ? carry[p].get(k) : m(carry[p].get(k), total[p].get(k)); });
+    } else {
+      each(before, [&](index p, index k) { return j == 0 ? m.identity() : total[p].get(k); });
+    }
+    const index first = j * piece_elements, last = std::min(g.length, first + piece_elements);
+    const auto row = [&](index i, const auto begins) {
+      for (index p = 0; p < groups; ++p) {
+        const X* const x = g.first + i * g.stride + p * abreast;
+        states s, y;
+        for (index k = 0; k < abreast; ++k) {
+          s.set(k, begins ? regroup::lift(m, widen(x[k])) : regroup::append(m, i - first, within[p].get(k), widen(x[k])));
+        }
+        within[p] = s;
+        for (index k = 0; k < abreast; ++k) y.set(k, m(before[p].get(k), s.get(k)));
+        put(i, p, y);
+      }
+    };
+    row(first, std::true_type{});
+    for (index i = first + 1; i < last; ++i) row(i, std::false_type{});
+    states* of_level = room + 3 * groups;
+    for (index p = 0; p < groups; ++p) total[p] = within[p];
+    for (index d = 1; d < pieces; of_level += d * groups, d *= 2) {
+      states* const before_d = of_level + j % d * groups;
+      for (index p = 0; p < groups; ++p) {
+        const states left = before_d[p], right = total[p];
+        before_d[p] = right;
+        if (j >= d) {
+          for (index k = 0; k < abreast; ++k) total[p].set(k, m(left.get(k), right.get(k)));
+        }
       }
     }
-    for (index i = j * piece_elements; i < std::min(n, (j + 1) * piece_elements); ++i) {
-      for (index k = 0; k < abreast; ++k) within[i].set(k, m(before.get(k), within[i].get(k)));
-    }
   }
 }
 
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute pop
-#endif
-
-/// Scans rows by groups. A tile is read before any of its answers is put, so the answers may go over the source.
+/// Scans rows by groups. A row of columns is read before any of its answers is put, so the answers may go over the source.
 template <class M, class X, class Place, class Answer>
 class group_scan {
   using state = state_of<M>;
@@ -69,6 +81,9 @@ class group_scan {
  public:
   /// The longest row worth turning when its elements stand side by side.
   static constexpr index longest = 4 * lanes;
+  /// Columns that are scanned together, at most: as many as 1 MiB holds the packs of, by measurement of sums (Zen 2: 256 to
+  /// 2048 columns).
+  static constexpr index columns_together = (index{1} << 20) / (packs_of_prefixes * index{sizeof(state)}) / abreast * abreast;
 
   group_scan(const M& m, scan_kind kind, const Answer& answer)
       : m_(m), is_exclusive_(kind == scan_kind::exclusive), answer_(answer) {}
@@ -77,61 +92,71 @@ class group_scan {
   template <gridded Batch, gridded Out>
   void operator()(const Batch& b, const Out& out, index first, index last) {
     while (first < last) {
-      grid<const X> from = b.grid_at(first, std::min(last - first, abreast));
-      const grid<Place> to = out.grid_at(first, from.rows);
-      from.rows = to.rows;
+      grid<const X> from = b.grid_at(first, std::min(last - first, columns_together));
+      grid<Place> to = out.grid_at(first, from.rows);
+      const bool are_columns = from.pitch == 1 && to.pitch == 1 && to.rows >= abreast;
+      from.rows = to.rows = are_columns ? to.rows / abreast * abreast : std::min(to.rows, abreast);
       scan(from, to);
       first += to.rows;
     }
   }
 
  private:
+  /// Rows of a group, or groups of columns side by side.
   void scan(const grid<const X>& g, const grid<Place>& out) {
-    std::vector<forest<state>> totals(g.length > tile_elements ? abreast : 0);
-    pack<state> carry, preceding;
-    for (index k = 0; k < abreast; ++k) preceding.set(k, m_.identity());
+    const index groups = (g.rows + abreast - 1) / abreast, packs = groups * abreast;
+    std::vector<forest<state>> totals(static_cast<std::size_t>(g.length > tile_elements ? packs : 0));
+    pack<state>* const room = room_.of(groups * packs_of_prefixes);
+    pack<state>* const carry = carry_.of(groups);
+    pack<state>* const preceding = preceding_.of(groups);
+    for (index c = 0; c < packs; ++c) preceding[c / abreast].set(c % abreast, m_.identity());
     for (index t = 0; t < tiles_of(g.length); ++t) {
       const index n = std::min(tile_elements, g.length - t * tile_elements);
-      for (index k = 0; t > 0 && k < abreast; ++k) {
-        forest<state>& of_row = totals[static_cast<std::size_t>(k)];
-        of_row.push(m_, {0, t - 1, total_.of(lanes)[lanes - 1].get(k)});
-        carry.set(k, *of_row.value(m_));
+      for (index c = 0; t > 0 && c < packs; ++c) {
+        forest<state>& of_row = totals[static_cast<std::size_t>(c)];
+        of_row.push(m_, {0, t - 1, room[c / abreast].get(c % abreast)});
+        carry[c / abreast].set(c % abreast, *of_row.value(m_));
       }
-      scan_tile(g.part(t * tile_elements, n), out.part(t * tile_elements, n), t > 0 ? &carry : nullptr, preceding);
+      scan_tile(g.part(t * tile_elements, n), out.part(t * tile_elements, n), t > 0 ? carry : nullptr, room, preceding);
     }
   }
-  void scan_tile(const grid<const X>& g, const grid<Place>& out, const pack<state>* carry, pack<state>& preceding) {
-    const index n = g.length;
-    const grid<const X> from = beside(g, elements_);
-    const bool puts_packs = out.pitch == 1 && out.rows == abreast;
-    Place* const to = puts_packs ? out.first : places_.of(n * abreast);
+  void scan_tile(const grid<const X>& g, const grid<Place>& out, const pack<state>* carry, pack<state>* room,
+                 pack<state>* preceding) {
+    const bool are_columns = g.pitch == 1 && g.rows % abreast == 0;
+    const grid<const X> from = are_columns ? g : beside(g, elements_);
+    const bool puts_packs = out.pitch == 1 && out.rows % abreast == 0;
+    Place* const to = puts_packs ? out.first : places_.of(g.length * abreast);
     const index to_step = puts_packs ? out.stride : abreast;
-    pack<state>* const total = total_.of(lanes);
-    pack<state>* const within = within_.of(n);
-    const auto at = [from](index i, index k) -> decltype(auto) { return widen(from.first[i * from.stride + k]); };
     dispatch([&] {
-      prefixes_abreast(m_, n, at, within, total);
-      join_abreast(m_, n, carry, total, within);
-      const auto answer = [&](index i, const pack<state>& states) {
-        const pack<state> s = states;  // which no answer overwrites
-        for (index k = 0; k < abreast; ++k) to[i * to_step + k] = answer_(s.get(k));
-      };
-      if (is_exclusive_) answer(0, preceding);
-      const index shift = is_exclusive_ ? 1 : 0;
-      for (index i = shift; i < n; ++i) answer(i, within[i - shift]);
+      if (is_exclusive_) {
+        prefixes_of_columns(m_, from, carry, room, [&](index i, index p, const pack<state>& states) {
+          const pack<state> s = preceding[p];
+          preceding[p] = states;
+          Place* const row = to + i * to_step + p * abreast;
+          for (index k = 0; k < abreast; ++k) row[k] = answer_(s.get(k));
+        });
+      } else {
+        prefixes_of_columns(m_, from, carry, room, [&](index i, index p, const pack<state>& states) {
+          Place* const row = to + i * to_step + p * abreast;
+          for (index k = 0; k < abreast; ++k) row[k] = answer_(states.get(k));
+        });
+      }
     });
-    preceding = within[n - 1];
     if (!puts_packs) unpack_rows(to, out);
   }
 
   const M& m_;
   bool is_exclusive_;
   const Answer& answer_;
-  scratch<pack<state>> total_;   // P
-  scratch<pack<state>> within_;  // the prefixes within pieces, then all
-  scratch<X> elements_;          // side by side
+  scratch<pack<state>> room_, carry_, preceding_;
+  scratch<X> elements_;  // side by side
   scratch<Place> places_;
 };
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
 
 /// Whether rows of a batch may be scanned abreast.
 template <class M, batch Batch, batch Out>

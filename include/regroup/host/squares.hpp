@@ -20,6 +20,15 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
+/// Whether squares of X are worth it: of numbers that vectors have.
+template <class X>
+inline constexpr bool has_squares =
+#if defined(__x86_64__) && !defined(__CUDACC__)
+    std::is_arithmetic_v<X> && (sizeof(X) == 4 || sizeof(X) == 8);
+#else
+    false;
+#endif
+
 /// A square on any processor, element by element.
 template <class X>
 struct plain_square {
@@ -151,20 +160,20 @@ class vector_square {
 #endif
 #endif
 
-/// Runs f(square) with the best square of X; without AVX-512, for which g++ would join two rows of 32 bytes. Inlined, as what
-/// it calls.
+/// Runs f(square) with the best square of X that `dispatch` could choose but for AVX-512, for which g++ would join two rows.
 template <class X, class F>
 void dispatch_squares(const F& f) {
+#if defined(__AVX2__) && defined(__FMA__) && defined(__x86_64__) && !defined(__CUDACC__)
+  f(vector_square<X>{});
+#else
 #if defined(__x86_64__) && !defined(__CUDACC__)
-  [[maybe_unused]] const auto by_vectors = [&f] { f(vector_square<X>{}); };
-#if defined(__AVX2__) && defined(__FMA__)
-  return by_vectors();
-#endif
   if constexpr (dispatches) {
+    const auto by_vectors = [&f] { f(vector_square<X>{}); };
     if (current_target() != target::baseline) return run_v3(by_vectors);
   }
 #endif
   f(plain_square<X>{});
+#endif
 }
 
 #if defined(__clang__)

@@ -69,7 +69,7 @@ class pool {
     index group = 1;
     if constexpr (goes_abreast<M, Batch>()) {
       group = group_of(b, b, groups::longest);
-      if (group > 1) group = groups::rows_of_chunk(b, concurrency_);
+      if (group > 1) group = rows_of_chunk(b, groups::columns_together, concurrency_);
     }
     const auto fold_whole = [&](index first, index last) {
       if constexpr (goes_abreast<M, Batch>()) {
@@ -112,7 +112,10 @@ class pool {
     const bool past_caches = static_cast<std::size_t>(elements) > cached_output_bytes / sizeof(place);
     using groups = group_scan<M, element, place, Answer>;
     index group = 1;
-    if constexpr (scans_abreast<M, Batch, Out>()) group = group_of(b, out, groups::longest);
+    if constexpr (scans_abreast<M, Batch, Out>()) {
+      group = group_of(b, out, groups::longest);
+      if (group > 1) group = rows_of_chunk(b, groups::columns_together, concurrency_);
+    }
     const auto scan_rows = [&](index first, index last) {
       if constexpr (scans_abreast<M, Batch, Out>()) {
         if (group > 1) return groups(m, kind, answer)(b, out, first, last);

@@ -3,10 +3,8 @@
 // load does `meanwhile` a loop computes is memory's work, never the result's. Level: lane.
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <functional>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -89,27 +87,26 @@ struct load_numbered {
 };
 
 /// The lanes of element `i` of a tile whose pieces have been turned, word by word: word w of that element of piece j stands at
-/// [(i * words + w) * L + j].
-template <class X>
+/// [(i * Words + w) * L + j].
+template <class X, index Words>
 class turned_lanes {
   using element = std::remove_const_t<X>;
-  using word = std::conditional_t<std::is_const_v<X>, const word_of<element>, word_of<element>>;
-  static constexpr index words = words_of<element>();
+  using word = std::conditional_t<std::is_const_v<X>, const word_of<element, Words>, word_of<element, Words>>;
 
  public:
-  turned_lanes(X* turned, index i) : first_(reinterpret_cast<word*>(turned) + i * words * lanes) {}
+  turned_lanes(X* turned, index i) : first_(reinterpret_cast<word*>(turned) + i * Words * lanes) {}
   [[nodiscard]] element get(index j) const {
-    if constexpr (words == 1) {
+    if constexpr (Words == 1) {
       return first_[j];
     } else {
       return from_words<element>([&](index w) { return first_[w * lanes + j]; });
     }
   }
   void set(index j, const element& x) const {
-    if constexpr (words == 1) {
+    if constexpr (Words == 1) {
       first_[j] = x;
     } else {
-      to_words(x, [&](index w, word value) { first_[w * lanes + j] = value; });
+      to_words<word>(x, [&](index w, word value) { first_[w * lanes + j] = value; });
     }
   }
 
@@ -118,10 +115,16 @@ class turned_lanes {
 };
 
 /// Reads such a tile.
-template <class X>
+template <class X, index Words>
 struct load_turned {
   const X* turned;
-  constexpr widened<X> at(index i, index j) const { return widen(turned_lanes<const X>(turned, i).get(j)); }
+  constexpr decltype(auto) at(index i, index j) const {
+    if constexpr (Words == 1) {
+      return widen(turned[i * lanes + j]);
+    } else {
+      return turned_lanes<const X, Words>(turned, i).get(j);
+    }
+  }
 };
 
 /// From one word of the lanes to the next: no power of two, whose lines a cache would put into few places.

@@ -35,8 +35,9 @@ class tile_scanner {
   static constexpr bool keeps = moves && (sizeof(state) <= 8 || std::is_same_v<X, state>);
   /// Whether elements, prefixes and answers are numbers of one type and quickly combined: they stay in registers while they
   /// are turned.
-  static constexpr bool by_squares =
-      keeps && is_quick<M> && sizeof(state) >= 4 && std::is_same_v<X, state> && std::is_same_v<Place, state>;
+  static constexpr bool by_squares = keeps && is_quick<M> && has_squares<state> && std::is_same_v<X, state> &&
+                                     std::is_same_v<Place, state>;
+  static constexpr index words = words_of_state<X, state>;
 
  public:
   tile_scanner(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
@@ -64,13 +65,14 @@ class tile_scanner {
           if constexpr (by_squares) {
             b.elements[static_cast<std::size_t>(k)] = s[first_ + k];
           } else {
-            turned_lanes<X>(b.elements.data(), k % piece_elements).set(k / piece_elements, s[first_ + k]);
+            turned_lanes<X, words>(b.elements.data(), k % piece_elements).set(k / piece_elements, s[first_ + k]);
           }
         }
       }
       if constexpr (by_squares) {
         const X* const from = data != nullptr ? data : b.elements.data();
         dispatch_squares<X>([&]<class Square>(Square) {
+          // Three of four lines: joining, which is quicker, has time for the rest.
           constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
           traffic memory = memory_;  // in registers
           fold_squares<Square>(m_, from, count_, answers(), total_, [&] { memory.step<lines>(Square::copy_lines); });
@@ -79,8 +81,8 @@ class tile_scanner {
         });
       } else {
         dispatch([&] {
-          if (data != nullptr) turn(data, b.elements.data(), count_, turning_to::lanes, &memory_);
-          const tile<load_turned<X>> elements{{b.elements.data()}, count_};
+          if (data != nullptr) turn<words>(data, b.elements.data(), count_, turning_to::lanes, &memory_);
+          const tile<load_turned<X, words>> elements{{b.elements.data()}, count_};
           const auto seen = [&](auto&&...) { step(); };
           if constexpr (keeps) {
             keep_pieces(
@@ -132,7 +134,7 @@ class tile_scanner {
   static constexpr bool shares = keeps && std::is_same_v<X, Place>;
   static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
-    alignas(64) std::array<X, tile_elements> elements;                               // turned
+    alignas(64) std::array<X, tile_elements> elements;                               // turned, but for squares
     std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
     alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;                // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
@@ -140,7 +142,7 @@ class tile_scanner {
   /// The prefixes that end with element i of the pieces, which may stand where that element did.
   [[nodiscard]] decltype(auto) kept_at(index i) {
     if constexpr (keeps_in_place) {
-      return turned_lanes<state>(buffers_->elements.data(), i);
+      return turned_lanes<state, words>(buffers_->elements.data(), i);
     } else {
       return (buffers_->kept[static_cast<std::size_t>(i)]);
     }
@@ -205,14 +207,14 @@ class tile_scanner {
     dispatch([&] {
       const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
       Place* const turned = answers_by_lanes();
-      columns<state> joined;
       const auto answer_lanes = [&](index i, index present, const auto& lane) {
-        const turned_lanes<Place> row(turned, i);
+        const turned_lanes<Place, words_of_state<Place, state>> row(turned, i);
         if constexpr (!is_quick<M> && has_lower<M>) {  // two short chains of instructions, not one long
+          columns<state> joined;
           for (index j = 0; j < present; ++j) joined.set(j, m_(before.get(j), lane.get(j)));
           for (index j = 0; j < present; ++j) row.set(j, answer_(joined.get(j)));
         } else {
-          for_lanes(
+          for_lanes<state>(
               present, [&](index j) { return answer_(m_(before.get(j), lane.get(j))); },
               [&](index j, const auto& y) { row.set(j, y); });
         }
@@ -224,9 +226,9 @@ class tile_scanner {
         });
       } else {
         columns<state> within;
-        fold_pieces(m_, tile<load_turned<X>>{{buffers_->elements.data()}, count_}, within, answer_lanes);
+        fold_pieces(m_, tile<load_turned<X, words>>{{buffers_->elements.data()}, count_}, within, answer_lanes);
       }
-      turn(turned, to, count_, turning_to::pieces, &memory_);
+      turn<words_of_state<Place, state>>(turned, to, count_, turning_to::pieces, &memory_);
     });
   }
 

@@ -13,7 +13,7 @@
 
 namespace regroup::host {
 
-/// Where an element of a tile stands: piece by piece, as in memory, or [place in its piece * L + piece].
+/// Where an element of a tile stands: piece by piece, as in memory, or as `turned_lanes` finds it.
 enum class turning_to { lanes, pieces };
 
 namespace turning {
@@ -52,24 +52,24 @@ void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, in
 }
 
 /// `n` elements of a tile, from the first of some piece on, word by word.
-template <class X>
+template <index Words = 1, class X>
 requires std::is_trivially_copyable_v<X>
 void turn(const X* from, X* to, index n, turning_to where, traffic* meanwhile = nullptr) {
-  constexpr index in_piece = piece_elements * words_of<X>();
+  constexpr index in_piece = piece_elements * Words;
   const index whole = n / piece_elements;
-  const auto* const words = reinterpret_cast<const word_of<X>*>(from);
-  auto* const to_words = reinterpret_cast<word_of<X>*>(to);
+  const auto* const in = reinterpret_cast<const word_of<X, Words>*>(from);
+  auto* const out = reinterpret_cast<word_of<X, Words>*>(to);
   if (where == turning_to::lanes) {
-    turn(words, in_piece, to_words, lanes, whole, in_piece, meanwhile);
+    turn(in, in_piece, out, lanes, whole, in_piece, meanwhile);
   } else {
-    turn(words, lanes, to_words, in_piece, in_piece, whole, meanwhile);
+    turn(in, lanes, out, in_piece, in_piece, whole, meanwhile);
   }
   for (index k = whole * piece_elements; k < n; ++k) {
     const index i = k % piece_elements, j = k / piece_elements;
     if (where == turning_to::lanes) {
-      turned_lanes<X>(to, i).set(j, from[k]);
+      turned_lanes<X, Words>(to, i).set(j, from[k]);
     } else {
-      to[k] = turned_lanes<const X>(from, i).get(j);
+      to[k] = turned_lanes<const X, Words>(from, i).get(j);
     }
   }
 }
