@@ -1,19 +1,65 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_axes/plus/fp32/ROWSxCOLUMNS: the sums of a matrix's columns, beside the loop one would write, which adds row after
-// row to the answers (a thread has columns of its own), and Eigen. Limit: reading x.
+// row to the answers (a thread has columns of its own), and Eigen. Limit: reading x. scan_axes/MONOID/fp32/ROWSxCOLUMNS (plus,
+// log_sum_exp): their prefixes, sums beside the same loop. Limit: copying x to y.
 #include <Eigen/Core>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "limits.hpp"
 #include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/reduce.hpp"
+#include "regroup/scan.hpp"
 
 namespace bench {
 namespace {
 
+/// `name` with pieces of the columns [first, last) to a thread.
+template <class Body, class Result>
+void add_by_columns(program& p, const std::string& name, const Result& result, const Body& body) {
+  p.add(
+      name,
+      [=, threads = p.threads, columns = p.work.rows_and_columns().second] {
+        in_pieces(threads, columns, [&](index first, index last) { body(first, last); });
+      },
+      result);
+}
+
+template <class M>
+void contend_in_scans(program& p, const M& m) {
+  const auto [rows, columns] = p.work.rows_and_columns();
+  const auto x = p.input<float>("x");
+  const array<float> y(static_cast<std::size_t>(rows * columns));
+  const auto result = [=] { return y; };
+  const regroup::view<const float> from(x.data(), {rows, columns});
+  const regroup::view<float> to(y.data(), {rows, columns});
+  p.with_executor([&](const auto& ex) {
+    p.add(
+        "ours", [=, keep = x] { regroup::inclusive_scan_axis(ex, from, 0, to, m); }, result);
+  });
+  if constexpr (std::is_same_v<M, regroup::plus<float>>) {
+    add_by_columns(p, "rows added", result, [=, rows = rows, columns = columns](index first, index last) {
+      std::copy(x.data() + first, x.data() + last, y.data() + first);
+      for (index i = 1; i < rows; ++i) {
+        const float* const row = x.data() + i * columns;
+        float* const sums = y.data() + i * columns;
+        for (index k = first; k < last; ++k) sums[k] = sums[k - columns] + row[k];
+      }
+    });
+  }
+  const auto bytes = p.input<char>("x");
+  add_copy_limits(p, bytes, array<char>(static_cast<std::size_t>(bytes.size())));
+}
+
 void contend(program& p) {
-  if (p.work.what != "plus" || p.work.type != "fp32") throw std::invalid_argument("no such work: " + p.work.what);
+  if (p.work.type != "fp32") throw std::invalid_argument("no such work: " + p.work.type);
+  if (p.work.verb == "scan_axes") {
+    return p.work.what == "plus" ? contend_in_scans(p, regroup::plus<float>{})
+                                 : contend_in_scans(p, regroup::log_sum_exp<float>{});
+  }
+  if (p.work.what != "plus") throw std::invalid_argument("no such work: " + p.work.what);
   const auto [rows, columns] = p.work.rows_and_columns();
   const auto x = p.input<float>("x");
   const array<float> y(static_cast<std::size_t>(columns));
@@ -24,20 +70,14 @@ void contend(program& p) {
     p.add(
         "ours", [=, keep = x] { regroup::reduce_axes(ex, from, {0}, to, regroup::plus<float>{}); }, result);
   });
-  const auto add = [&, rows = rows, columns = columns](const std::string& name, const auto& sum) {
-    p.add(
-        name,
-        [=, threads = p.threads] { in_pieces(threads, columns, [&](index first, index last) { sum(first, last); }); },
-        result);
-  };
-  add("rows added", [=, rows = rows, columns = columns](index first, index last) {
+  add_by_columns(p, "rows added", result, [=, rows = rows, columns = columns](index first, index last) {
     std::fill(y.data() + first, y.data() + last, 0.0F);
     for (index i = 0; i < rows; ++i) {
       const float* const row = x.data() + i * columns;
       for (index k = first; k < last; ++k) y[k] += row[k];
     }
   });
-  add("Eigen", [=, rows = rows, columns = columns](index first, index last) {
+  add_by_columns(p, "Eigen", result, [=, rows = rows, columns = columns](index first, index last) {
     using matrix = Eigen::Array<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
     const Eigen::Map<const matrix> all(x.data(), rows, columns);
     Eigen::Map<Eigen::Array<float, 1, Eigen::Dynamic>> sums(y.data(), columns);

@@ -73,6 +73,11 @@ class Jax(Peer):
             raise Cannot("has no cumulative logsumexp")
         return self.jitted(self.jax.numpy.cumsum, self.array_of(work)[0])
 
+    def scan_axes(self, work):
+        if work.what != "plus":
+            raise Cannot("has no cumulative logsumexp")
+        return self.jitted(lambda x: self.jax.numpy.cumsum(x, 0), self.array_of(work))
+
     def attention(self, work):
         h, kv, q, n, d = work.attention
         query, key, value = (
@@ -142,6 +147,11 @@ class OnnxRuntime(Peer):
         if work.what != "plus":
             raise Cannot("has no cumulative logsumexp")
         return self.run(work, "CumSum", [self.given(work), np.array(1)], work.rows)
+
+    def scan_axes(self, work):
+        if work.what != "plus":
+            raise Cannot("has no cumulative logsumexp")
+        return self.run(work, "CumSum", [self.given(work), np.array(0)], work.rows)
 
     def attention(self, work):
         h, kv, q, n, d = work.attention

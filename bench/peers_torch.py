@@ -69,8 +69,11 @@ class Torch(Peer):
 
         return call, lambda: self.array(x.grad)
 
-    def scan(self, work):
-        x = self.tensor(work)[0]
+    def scan_axes(self, work):
+        return self.scan(work, self.tensor(work))
+
+    def scan(self, work, x=None):
+        x = self.tensor(work)[0] if x is None else x
         f = {"plus": self.torch.cumsum, "log_sum_exp": self.torch.logcumsumexp}[work.what]
         y = self.torch.empty_like(x)
         return lambda: f(x, 0, out=y), lambda: self.array(y)
@@ -160,7 +163,7 @@ class TorchCompiled(Torch):
     def no(self, work):
         raise Cannot("asked for softmax, log_softmax, logsumexp and sums of columns only")
 
-    scan = reduce_segments = attention = cross_entropy = no
+    scan = scan_axes = reduce_segments = attention = cross_entropy = no
 
     def note(self, work):
         return "its output allocated each call"

@@ -18,6 +18,7 @@ PROGRAMS = {
     "math": ("math", "math_native"),
     "reduce": ("reduce", "reduce_native", "reduce_fast"),
     "reduce_axes": ("columns",),
+    "scan_axes": ("columns",),
     "scan": ("scan",),
     "reduce_segments": ("scan",),
     "attention": ("attention",),

@@ -145,6 +145,9 @@ def reference(work, given):
         return np.array([float(y) for y in np.ravel(reduced(work, raw))])
     if work.verb == "reduce_axes":
         return raw.reshape(work.rows).sum(axis=0, dtype=np.float64)
+    if work.verb == "scan_axes":
+        x = raw.reshape(work.rows).astype(np.float64)
+        return {"plus": np.cumsum, "log_sum_exp": np.logaddexp.accumulate}[work.what](x, axis=0).reshape(-1)
     if work.verb == "scan":
         return scanned(work, raw)
     if work.verb == "reduce_segments":
@@ -177,7 +180,7 @@ def sampled(work, result):
 
 
 # Results whose elements cancel are judged against the largest of them, others each against itself.
-CANCELS = {"log_softmax", "cross_entropy", "scan", "reduce_segments", "attention", "decode", "threads"}
+CANCELS = {"log_softmax", "cross_entropy", "scan", "scan_axes", "reduce_segments", "attention", "decode", "threads"}
 
 
 def error(work, result, expected):

@@ -93,6 +93,7 @@ log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000
 logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
 cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000
 reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400
+scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
@@ -114,6 +115,7 @@ SMALLER = {
     "100x1000003": "3x1000003",
     "16M_of_1000": "1M_of_1000",
     "1024x4096": "1024x512",
+    "4096x4096": "512x512",
     "100000x400": "4096x400",
 }
 
@@ -170,10 +172,11 @@ def amount(work):
     if work.verb == "math":
         return n, "Gelements/s"
     element = {"affine": 8, "min_plus": 32, "longest_run": 1}.get(work.what, work.itemsize)
-    writes = work.verb in ("softmax", "log_softmax", "cross_entropy", "scan")
+    writes = work.verb in WRITES
     return n * element * (2 if writes else 1), "GB/s"
 
 
+WRITES = ("softmax", "log_softmax", "cross_entropy", "scan", "scan_axes")  # as much as they read
 LONG_ROW = 1 << 18  # elements: longer rows leave a core's cache between the two sweeps of a softmax
 
 
@@ -188,9 +191,9 @@ def limit(work, threads, seconds):
         return max(peaks.items(), key=lambda peak: peak[1], default=(None, None))
     reads = [t for name, t in seconds.items() if name.startswith("read")]
     copies = {name: t for name, t in seconds.items() if name.startswith("copy")}
-    if work.verb in ("softmax", "log_softmax", "cross_entropy", "scan") and copies:
+    if work.verb in WRITES and copies:
         name, t = min(copies.items(), key=lambda copy: copy[1])
-        if work.verb != "scan" and work.rows[1] > LONG_ROW and reads:
+        if "scan" not in work.verb and work.rows[1] > LONG_ROW and reads:
             return "read, then " + name, rate(t + min(reads))
         return name, rate(t)
     if reads:
