@@ -131,6 +131,7 @@ TYPED_TEST(abreast, a_row_has_the_tree_it_has_alone) {
   }
   for (const index n : {4095, 4096, 4097, 9000, 20'000}) TypeParam::check(n < 9000 ? 18 : 5, n);
   if (!order::small()) TypeParam::check(150, 4099);
+  if (!order::small()) TypeParam::check(1100, 70);  // more columns than are swept together
 }
 
 /// Columns of a matrix, enough of them to be folded by the page.

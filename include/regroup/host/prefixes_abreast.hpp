@@ -63,11 +63,12 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
     for (index d = 1; d < pieces; of_level += d * groups, d *= 2) {
       states* const before_d = of_level + j % d * groups;
       for (index p = 0; p < groups; ++p) {
-        const states left = before_d[p], right = total[p];
-        before_d[p] = right;
+        const states right = total[p];
         if (j >= d) {
+          const states left = before_d[p];
           for (index k = 0; k < abreast; ++k) total[p].set(k, m(left.get(k), right.get(k)));
         }
+        before_d[p] = right;
       }
     }
   }
