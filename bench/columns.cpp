@@ -56,10 +56,11 @@ void contend_in_scans(program& p, const M& m) {
 void contend(program& p) {
   if (p.work.type != "fp32") throw std::invalid_argument("no such work: " + p.work.type);
   if (p.work.verb == "scan_axes") {
-    return p.work.what == "plus" ? contend_in_scans(p, regroup::plus<float>{})
-                                 : contend_in_scans(p, regroup::log_sum_exp<float>{});
+    if (p.work.what == "plus") return contend_in_scans(p, regroup::plus<float>{});
+    if (p.work.what == "log_sum_exp") return contend_in_scans(p, regroup::log_sum_exp<float>{});
   }
-  if (p.work.what != "plus") throw std::invalid_argument("no such work: " + p.work.what);
+  if (p.work.verb != "reduce_axes" || p.work.what != "plus")
+    throw std::invalid_argument("no such work: " + p.work.what);
   const auto [rows, columns] = p.work.rows_and_columns();
   const auto x = p.input<float>("x");
   const array<float> y(static_cast<std::size_t>(columns));

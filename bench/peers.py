@@ -75,14 +75,13 @@ class NumPy(Peer):
         x, y = self.given(work), np.empty(work.rows[1], np.float32)
         return lambda: np.sum(x, axis=0, out=y), lambda: y
 
-    def scan_axes(self, work):
-        return self.scan(work, self.given(work))
-
-    def scan(self, work, x=None):
-        x = self.given(work)[0] if x is None else x
+    def scan(self, work):
+        x = self.given(work) if work.verb == "scan_axes" else self.given(work)[0]
         y = np.empty_like(x)
         f = {"plus": np.cumsum, "log_sum_exp": np.logaddexp.accumulate}[work.what]
         return lambda: f(x, axis=0, out=y), lambda: y
+
+    scan_axes = scan
 
     def reduce_segments(self, work):
         x, first = self.given(work)[0], np.fromfile(self.directory / "offsets", np.int64)[:-1]

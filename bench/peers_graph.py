@@ -71,12 +71,10 @@ class Jax(Peer):
     def scan(self, work):
         if work.what != "plus":
             raise Cannot("has no cumulative logsumexp")
-        return self.jitted(self.jax.numpy.cumsum, self.array_of(work)[0])
+        x = self.array_of(work)
+        return self.jitted(lambda x: self.jax.numpy.cumsum(x, 0), x if work.verb == "scan_axes" else x[0])
 
-    def scan_axes(self, work):
-        if work.what != "plus":
-            raise Cannot("has no cumulative logsumexp")
-        return self.jitted(lambda x: self.jax.numpy.cumsum(x, 0), self.array_of(work))
+    scan_axes = scan
 
     def attention(self, work):
         h, kv, q, n, d = work.attention
@@ -146,12 +144,10 @@ class OnnxRuntime(Peer):
     def scan(self, work):
         if work.what != "plus":
             raise Cannot("has no cumulative logsumexp")
-        return self.run(work, "CumSum", [self.given(work), np.array(1)], work.rows)
+        axis = 0 if work.verb == "scan_axes" else 1
+        return self.run(work, "CumSum", [self.given(work), np.array(axis)], work.rows)
 
-    def scan_axes(self, work):
-        if work.what != "plus":
-            raise Cannot("has no cumulative logsumexp")
-        return self.run(work, "CumSum", [self.given(work), np.array(0)], work.rows)
+    scan_axes = scan
 
     def attention(self, work):
         h, kv, q, n, d = work.attention

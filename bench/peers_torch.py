@@ -69,14 +69,13 @@ class Torch(Peer):
 
         return call, lambda: self.array(x.grad)
 
-    def scan_axes(self, work):
-        return self.scan(work, self.tensor(work))
-
-    def scan(self, work, x=None):
-        x = self.tensor(work)[0] if x is None else x
+    def scan(self, work):
+        x = self.tensor(work) if work.verb == "scan_axes" else self.tensor(work)[0]
         f = {"plus": self.torch.cumsum, "log_sum_exp": self.torch.logcumsumexp}[work.what]
         y = self.torch.empty_like(x)
         return lambda: f(x, 0, out=y), lambda: self.array(y)
+
+    scan_axes = scan
 
     def reduce_segments(self, work):
         x, offsets = self.tensor(work)[0], self.torch.from_numpy(np.fromfile(self.directory / "offsets", np.int64))

@@ -90,8 +90,9 @@ def reduced(work, x):
 
 
 def scanned(work, x):
+    """The prefixes along the first axis."""
     if work.what == "plus":
-        return np.cumsum(x, dtype=np.float64)
+        return np.cumsum(x, axis=0, dtype=np.float64)
     if work.what == "log_sum_exp":
         return np.logaddexp.accumulate(x.astype(np.float64))
     maps = x.reshape(-1, 2).astype(np.float64)
@@ -146,8 +147,7 @@ def reference(work, given):
     if work.verb == "reduce_axes":
         return raw.reshape(work.rows).sum(axis=0, dtype=np.float64)
     if work.verb == "scan_axes":
-        x = raw.reshape(work.rows).astype(np.float64)
-        return {"plus": np.cumsum, "log_sum_exp": np.logaddexp.accumulate}[work.what](x, axis=0).reshape(-1)
+        return scanned(work, raw.reshape(work.rows)).reshape(-1)
     if work.verb == "scan":
         return scanned(work, raw)
     if work.verb == "reduce_segments":

@@ -42,7 +42,8 @@ constexpr index words_of() {
   } else {
     return []<class First, class... Rest>(std::type_identity<std::tuple<First&, Rest&...>>) {
       constexpr std::size_t size = sizeof(First), count = 1 + sizeof...(Rest);
-      return (size == 2 || size == 4 || size == 8) && ((sizeof(Rest) == size) && ...) && sizeof(X) == count * size ? index{count} : index{1};
+      constexpr bool are_words = (size == 2 || size == 4 || size == 8) && ((sizeof(Rest) == size) && ...);
+      return are_words && sizeof(X) == count * size ? index{count} : index{1};
     }(std::type_identity<decltype(members::tie(std::declval<X&>()))>{});
   }
 }

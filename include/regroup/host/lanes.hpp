@@ -124,26 +124,25 @@ inline constexpr index words_of_state = [] {
   if constexpr (std::is_same_v<X, State>) return words_of<X>();
   return index{1};
 }();
+/// Words of 8 bytes of an element of 24 or 32; 1 of any other.
 template <class X>
-constexpr bool is_large_of_words() {
-  if constexpr (sizeof(X) <= 32) return words_of<X>() > 1 && sizeof(X) == 8 * static_cast<std::size_t>(words_of<X>());
-  return false;
-}
+inline constexpr index long_words_of = [] {
+  if constexpr (is_movable<X> && (sizeof(X) == 24 || sizeof(X) == 32)) {
+    if (word_size<X, words_of<X>()> == 8) return words_of<X>();
+  }
+  return index{1};
+}();
 
-/// body(the same tile with its pieces turned), where its elements can be moved and are small; those of several words, which
-/// states and large ones are looked at for, word by word.
+/// body(the same tile with its pieces turned), where its elements can be moved and are small, or members of 8 bytes.
 template <class State, class X, class Body>
 void with_turned(const tile<load_from<X>>& t, const Body& body) {
-  if constexpr (is_movable<X> && sizeof(X) <= 16) {
-    constexpr index words = words_of_state<X, State>;
-    alignas(64) std::array<X, tile_elements> turned;
-    turn<words>(t.load().first, turned.data(), t.size(), turning_to::lanes);
-    body(tile<load_turned<X, words>>{{turned.data()}, t.size()});
-  } else if constexpr (is_large_of_words<X>()) {
-    constexpr index words = words_of<X>();
-    alignas(64) std::array<std::uint64_t, static_cast<std::size_t>(turned_pitch * piece_elements * words)> turned;
-    turn_words(t.load().first, turned.data(), t.size());
-    body(tile<load_turned_words<X>>{{turned.data()}, t.size()});
+  constexpr bool is_small = sizeof(X) <= 16;
+  constexpr index words = is_small ? words_of_state<X, State> : long_words_of<X>;
+  if constexpr (is_movable<X> && (is_small || words > 1)) {
+    constexpr index pitch = is_small ? lanes : turned_pitch;
+    alignas(64) std::array<X, static_cast<std::size_t>(pitch * piece_elements)> turned;
+    turn<words, pitch>(t.load().first, turned.data(), t.size(), turning_to::lanes);
+    body(tile<load_turned<X, words, pitch>>{{turned.data()}, t.size()});
   } else {
     body(t);
   }

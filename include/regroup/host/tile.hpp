@@ -3,7 +3,6 @@
 // load does `meanwhile` a loop computes is memory's work, never the result's. Level: lane.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <type_traits>
 #include <utility>
@@ -86,27 +85,30 @@ struct load_numbered {
   constexpr auto operator()(index i) const { return numbered(i); }
 };
 
+/// From one word of the lanes of large elements to the next: no power of two, whose lines a cache would put into few places.
+inline constexpr index turned_pitch = lanes + 8;
+
 /// The lanes of element `i` of a tile whose pieces have been turned, word by word: word w of that element of piece j stands at
-/// [(i * Words + w) * L + j].
-template <class X, index Words>
+/// [(i * Words + w) * Pitch + j].
+template <class X, index Words, index Pitch = lanes>
 class turned_lanes {
   using element = std::remove_const_t<X>;
   using word = std::conditional_t<std::is_const_v<X>, const word_of<element, Words>, word_of<element, Words>>;
 
  public:
-  turned_lanes(X* turned, index i) : first_(reinterpret_cast<word*>(turned) + i * Words * lanes) {}
+  turned_lanes(X* turned, index i) : first_(reinterpret_cast<word*>(turned) + i * Words * Pitch) {}
   [[nodiscard]] element get(index j) const {
     if constexpr (Words == 1) {
       return first_[j];
     } else {
-      return from_words<element>([&](index w) { return first_[w * lanes + j]; });
+      return from_words<element>([&](index w) { return first_[w * Pitch + j]; });
     }
   }
   void set(index j, const element& x) const {
     if constexpr (Words == 1) {
       first_[j] = x;
     } else {
-      to_words<word>(x, [&](index w, word value) { first_[w * lanes + j] = value; });
+      to_words<word>(x, [&](index w, word value) { first_[w * Pitch + j] = value; });
     }
   }
 
@@ -115,27 +117,15 @@ class turned_lanes {
 };
 
 /// Reads such a tile.
-template <class X, index Words>
+template <class X, index Words, index Pitch = lanes>
 struct load_turned {
   const X* turned;
   constexpr decltype(auto) at(index i, index j) const {
     if constexpr (Words == 1) {
-      return widen(turned[i * lanes + j]);
+      return widen(turned[i * Pitch + j]);
     } else {
-      return turned_lanes<const X, Words>(turned, i).get(j);
+      return turned_lanes<const X, Words, Pitch>(turned, i).get(j);
     }
-  }
-};
-
-/// From one word of the lanes to the next: no power of two, whose lines a cache would put into few places.
-inline constexpr index turned_pitch = lanes + 8;
-
-/// Reads a tile whose pieces have been turned word by word, of 8 bytes, to lanes that far apart.
-template <class X>
-struct load_turned_words {
-  const std::uint64_t* turned;
-  constexpr X at(index i, index j) const {
-    return from_words<X>([&](index w) { return turned[(i * words_of<X>() + w) * turned_pitch + j]; });
   }
 };
 

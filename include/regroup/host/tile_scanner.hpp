@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scan of one source, tile by tile: the prefixes of host/prefixes.hpp, on their way from memory and back. Level: thread.
+// The scan of one source, tile by tile, in the order of host/prefixes.hpp: the prefixes within pieces, and their joining with
+// what precedes the piece, by lanes or by squares, on the way from memory and back. Level: lane.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +24,85 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
+
+/// fold_pieces, whose lanes of elements 0 to i stay in kept_at(i), which may be where element i of the pieces was.
+template <class M, class Tile, class Kept, class Seen>
+constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Kept& kept_at,
+                           const Seen& seen) {
+  with_pieces(t.size(), [&](const auto count, const auto rest) {
+    auto&& first = kept_at(0);
+    for (index j = 0; j < count; ++j) first.set(j, regroup::lift(m, t.at(0, j)));
+    seen();
+    for_steps(1, count, rest, [&](index i, const auto present) {
+      auto&& before = kept_at(i - 1);
+      auto&& kept = kept_at(i);
+      for_lanes<state_of<M>>(
+          present, [&](index j) { return regroup::append(m, i, before.get(j), t.at(i, j)); },
+          [&](index j, const auto& s) { kept.set(j, s); });
+      seen();
+    });
+    auto&& whole = kept_at(piece_elements - 1);
+    for (index j = 0; j < count - 1; ++j) lane.set(j, whole.get(j));
+    lane.set(count - 1, kept_at(rest - 1).get(count - 1));
+  });
+}
+
+/// within[k] = the fold of an element's piece up to it, total[j] that of piece j: pieces by squares, meanwhile() after each,
+/// and what is left over element by element.
+template <class Square, class M, class X, class Meanwhile>
+constexpr void fold_squares(const M& m, const X* from, index n, X* within, columns<X>& total, const Meanwhile& meanwhile) {
+  constexpr index side = Square::side;
+  const index whole = n / piece_elements, in_squares = whole < side ? 0 : whole;
+  for (index j = 0; j < in_squares; j += side) {
+    const index piece = std::min(j, whole - side), first = piece * piece_elements;
+    std::array<X, Square::side> last;
+    const auto fold = [&](index i, const auto begins) {
+      alignas(32) typename Square::rows x;
+      Square::load(from + first + i, piece_elements, x);
+      for (std::size_t k = 0; k < Square::side; ++k) {
+        x[0][k] = begins ? regroup::lift(m, x[0][k]) : regroup::append(m, i, last[k], x[0][k]);
+      }
+      for (std::size_t r = 1; r < Square::side; ++r) {
+        for (std::size_t k = 0; k < Square::side; ++k) {
+          x[r][k] = regroup::append(m, i + static_cast<index>(r), x[r - 1][k], x[r][k]);
+        }
+      }
+      for (std::size_t k = 0; k < Square::side; ++k) last[k] = x[Square::side - 1][k];
+      Square::store(x, within + first + i, piece_elements);
+      meanwhile();
+    };
+    fold(0, std::true_type{});
+    for (index i = side; i < piece_elements; i += side) fold(i, std::false_type{});
+    for (std::size_t k = 0; k < Square::side; ++k) total.set(piece + static_cast<index>(k), last[k]);
+  }
+  for (index j = in_squares; j * piece_elements < n; ++j) {
+    const index first = j * piece_elements, size = std::min(piece_elements, n - first);
+    within[first] = regroup::lift(m, from[first]);
+    for (index i = 1; i < size; ++i) within[first + i] = regroup::append(m, i, within[first + i - 1], from[first + i]);
+    total.set(j, within[first + size - 1]);
+  }
+}
+
+/// to[k] = answer(before[j] within[k]) for the elements of every piece j; `to` may be `within`.
+template <class M, class X, class Answer, class Meanwhile>
+constexpr void join_pieces(const M& m, const columns<X>& before, const X* within, index n, X* to, const Answer& answer,
+                           const Meanwhile& meanwhile) {
+  for (index j = 0; j < pieces_of(n); ++j) {
+    const index first = j * piece_elements, size = std::min(piece_elements, n - first);
+    const X left = before.get(j);
+    const auto join = [&](const auto count) {
+      for_lanes<X>(
+          count, [&](index i) { return answer(m(left, within[first + i])); },
+          [&](index i, X y) { to[first + i] = y; });
+    };
+    if (size == piece_elements) {
+      join(std::integral_constant<index, piece_elements>{});
+    } else {
+      join(size);
+    }
+    meanwhile();
+  }
+}
 
 /// Scans tiles of sources one at a time, in two steps between which the carry arrives: `fold`, then `put`. All of a tile's
 /// elements are read before any of its answers is put, so the answers may go over the source. Answers that go past the
@@ -72,7 +152,7 @@ class tile_scanner {
       if constexpr (by_squares) {
         const X* const from = data != nullptr ? data : b.elements.data();
         dispatch_squares<X>([&]<class Square>(Square) {
-          // Three of four lines: joining, which is quicker, has time for the rest.
+          // Not all of memory's lines: joining has time for a fourth of them.
           constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
           traffic memory = memory_;  // in registers
           fold_squares<Square>(m_, from, count_, answers(), total_, [&] { memory.step<lines>(Square::copy_lines); });

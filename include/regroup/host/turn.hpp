@@ -3,9 +3,6 @@
 // and back again. Moves bytes, computes nothing. Level: lane.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "regroup/host/tile.hpp"
@@ -52,7 +49,7 @@ void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, in
 }
 
 /// `n` elements of a tile, from the first of some piece on, word by word.
-template <index Words = 1, class X>
+template <index Words = 1, index Pitch = lanes, class X>
 requires std::is_trivially_copyable_v<X>
 void turn(const X* from, X* to, index n, turning_to where, traffic* meanwhile = nullptr) {
   constexpr index in_piece = piece_elements * Words;
@@ -60,30 +57,17 @@ void turn(const X* from, X* to, index n, turning_to where, traffic* meanwhile = 
   const auto* const in = reinterpret_cast<const word_of<X, Words>*>(from);
   auto* const out = reinterpret_cast<word_of<X, Words>*>(to);
   if (where == turning_to::lanes) {
-    turn(in, in_piece, out, lanes, whole, in_piece, meanwhile);
+    turn(in, in_piece, out, Pitch, whole, in_piece, meanwhile);
   } else {
-    turn(in, lanes, out, in_piece, in_piece, whole, meanwhile);
+    turn(in, Pitch, out, in_piece, in_piece, whole, meanwhile);
   }
   for (index k = whole * piece_elements; k < n; ++k) {
     const index i = k % piece_elements, j = k / piece_elements;
     if (where == turning_to::lanes) {
-      turned_lanes<X, Words>(to, i).set(j, from[k]);
+      turned_lanes<X, Words, Pitch>(to, i).set(j, from[k]);
     } else {
-      to[k] = turned_lanes<const X, Words>(from, i).get(j);
+      to[k] = turned_lanes<const X, Words, Pitch>(from, i).get(j);
     }
-  }
-}
-
-/// `n` elements of a tile of 8-byte words, to lanes, word by word: word w of element i of piece j goes to
-/// [(i * words + w) * turned_pitch + j].
-template <class X>
-void turn_words(const X* from, std::uint64_t* to, index n) {
-  constexpr index words = sizeof(X) / sizeof(std::uint64_t), in_piece = piece_elements * words;
-  const index whole = n / piece_elements;
-  turning::long_words({from, in_piece, to, turned_pitch, whole, in_piece, nullptr});
-  const auto* const bytes = reinterpret_cast<const std::byte*>(from);
-  for (index k = whole * in_piece; k < n * words; ++k) {
-    std::memcpy(to + k % in_piece * turned_pitch + whole, bytes + k * index{sizeof(std::uint64_t)}, sizeof(std::uint64_t));
   }
 }
 
