@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Outputs too large for the caches take another way to memory, and have the bits and the places of small ones: odd rows
-// that begin anywhere in a cache line, in place, with any threads.
+// and columns that begin anywhere in a cache line, in place, with any threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -90,9 +90,9 @@ TEST(past_caches, softmax_of_a_long_row) {
   softmax<regroup::bfloat16>(1, 4'200'003);
 }
 
-/// Both scans of n numbers to places that begin anywhere in a cache line, and over their input.
+/// Both scans of n numbers, along rows or columns, to places that begin anywhere in a cache line, and over their input.
 template <class M>
-void scans(index n, regroup::shape extents) {
+void scans(index n, regroup::shape extents, index axis = 1) {
   using T = regroup::state_of<M>;
   const M m;
   const auto xs = numbers<T>(n);
@@ -100,8 +100,8 @@ void scans(index n, regroup::shape extents) {
   const view<const T> from(xs.data(), extents);
   for (const bool inclusive : {true, false}) {
     const auto scan = [&](const auto& ex, const view<const T>& x, const view<T>& y) {
-      if (inclusive) return regroup::inclusive_scan_rows(ex, x, y, m);
-      regroup::exclusive_scan_rows(ex, x, y, m);
+      if (inclusive) return regroup::inclusive_scan_axis(ex, x, axis, y, m);
+      regroup::exclusive_scan_axis(ex, x, axis, y, m);
     };
     std::vector<T> spread(static_cast<std::size_t>(2 * n));  // not side by side: written one by one
     scan(regroup::seq, from, view<T>(spread.data(), extents, {2 * extents[1], 2}));
@@ -136,6 +136,11 @@ TEST(past_caches, scans_of_one_row) {
 TEST(past_caches, scans_of_long_rows) {
   scans<regroup::plus<double>>(5 * 300'007, {5, 300'007});
   scans<regroup::affine<float>>(5 * 300'007, {5, 300'007});  // of two words
+}
+TEST(past_caches, scans_of_columns) {
+  scans<regroup::plus<float>>(rows * columns, {rows, columns}, 0);
+  scans<regroup::plus<double>>(300 * 4200, {300, 4200}, 0);  // several at a time
+  scans<regroup::affine<float>>(9000 * 131, {9000, 131}, 0);
 }
 TEST(past_caches, scans_of_short_rows) { scans<regroup::plus<float>>(rows * columns, {rows, columns}); }
 

@@ -32,11 +32,13 @@ inline constexpr index packs_in_hand = std::bit_width(static_cast<std::uint64_t>
 inline constexpr index fewest_columns = 32;
 template <class State>
 inline constexpr index most_columns =
-    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast * abreast;
+    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast* abreast;
 
 /// A batch whose rows stand at one distance, at least some of them.
 template <class Batch>
-concept gridded = batch<Batch> && requires(const Batch& b) { b.grid_at(index{}, index{}); };
+concept gridded = batch<Batch> && requires(const Batch& b) {
+  b.grid_at(index{}, index{});
+};
 
 /// Whether lanes of a monoid's states are packs, those of each member of it too.
 template <class M>
@@ -67,6 +69,14 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
+/// The groups that hold so many rows.
+constexpr index groups_of(index rows) { return (rows + abreast - 1) / abreast; }
+/// Whole groups of an equal share of n rows: as many shares for each of `workers`, none of more than `most` rows.
+constexpr index equal_share(index n, index workers, index most) {
+  const auto divided = [](index a, index b) { return (a + b - 1) / b; };
+  const index shares = workers * divided(n, workers * most);
+  return std::min(groups_of(divided(n, shares)) * abreast, most);
+}
 /// Chunks of a batch for some workers hold a multiple of this many rows: a group; of columns side by side, equal shares of
 /// them all that are no larger than what is swept together.
 template <gridded Batch>
@@ -74,9 +84,7 @@ index rows_of_chunk(const Batch& b, index columns_together, index workers) {
   const auto g = b.grid_at(0, b.size());
   const index most = std::min(g.rows, columns_together);
   if (g.pitch != 1 || most <= abreast) return abreast;
-  const auto divided = [](index n, index by) { return (n + by - 1) / by; };
-  const index all = std::max<index>(workers, 1), share = divided(b.size(), all * divided(b.size(), all * most));
-  return std::min(divided(share, abreast) * abreast, most);
+  return equal_share(b.size(), std::max<index>(workers, 1), most);
 }
 
 /// Whether rows of `length` elements are enough for an executor's threads when they go in groups, which are several times
@@ -266,7 +274,8 @@ class group_fold {
     }
     std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));
     for (index t = 0; t < tiles_of(g.length); ++t) {
-      const auto* const leaves = fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
+      const auto* const leaves =
+          fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
       for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(leaves, k)});
     }
     for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
 #include "regroup/host/abreast.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::host {
 
@@ -19,62 +21,78 @@ namespace regroup::host {
 /// Packs of a group that the prefixes of a tile need: the fold of a piece so far, what precedes the piece, P[j], and of every
 /// d = 1, 2, ... the last d of what P[j] was before it was joined with P[j - d].
 inline constexpr index packs_of_prefixes = 3 + lanes - 1;
+/// Groups that memory works after.
+inline constexpr index groups_at_once = 8;
 
-/// The prefixes of a tile of columns, whole groups of them that stand side by side, row by row: put(i, p, states) of row i of
-/// group p, which may go over the elements. `carry`: of the tiles before, if any; `room` ends as the tile's totals.
-template <class M, class X, class Put>
+/// The prefixes of a tile of columns that stand side by side, row by row: put(y, p, states) of group p of row i, whose answers
+/// begin at answers_of(i), which may be where its elements do. `carry`: of the tiles before, if any; `room` ends as the tile's
+/// totals.
+template <class M, class X, class AnswersOf, class Put, class Meanwhile>
 constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pack<state_of<M>>* carry,
-                                   pack<state_of<M>>* room, const Put& put) {
+                                   pack<state_of<M>>* room, const AnswersOf& answers_of, const Put& put,
+                                   const Meanwhile& meanwhile) {
   using states = pack<state_of<M>>;
-  const index groups = g.rows / abreast, pieces = pieces_of(g.length);
+  const index groups = groups_of(g.rows), whole = g.rows / abreast, rest = g.rows % abreast;
   states* const total = room;  // P
   states* const before = room + groups;
   states* const within = room + 2 * groups;
-  const auto each = [groups](states* to, const auto& state_at) {
-    for (index p = 0; p < groups; ++p) {
-      states s;
-      for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k));
-      to[p] = s;
-    }
-  };
-  for (index j = 0; j < pieces; ++j) {
-    if (carry != nullptr) {
-      each(before, [&](index p, index k) { return j == 0 ? carry[p].get(k) : m(carry[p].get(k), total[p].get(k)); });
-    } else {
-      each(before, [&](index p, index k) { return j == 0 ? m.identity() : total[p].get(k); });
-    }
-    const index first = j * piece_elements, last = std::min(g.length, first + piece_elements);
+  for (index p = 0; p < groups; ++p) {
+    for (index k = 0; k < abreast; ++k) before[p].set(k, carry != nullptr ? carry[p].get(k) : m.identity());
+  }
+  for (index j = 0, first = 0; first < g.length; ++j, first += piece_elements) {
     const auto row = [&](index i, const auto begins) {
-      for (index p = 0; p < groups; ++p) {
-        const X* const x = g.first + i * g.stride + p * abreast;
-        states s, y;
+      const X* const x = g.first + i * g.stride;
+      auto* const y = answers_of(i);
+      const auto group = [&](index p, const X* elements, auto* answers) {
+        states s, joined;
         for (index k = 0; k < abreast; ++k) {
-          s.set(k, begins ? regroup::lift(m, widen(x[k])) : regroup::append(m, i - first, within[p].get(k), widen(x[k])));
+          const auto& e = widen(elements[k]);
+          s.set(k, begins ? regroup::lift(m, e) : regroup::append(m, i - first, within[p].get(k), e));
         }
         within[p] = s;
-        for (index k = 0; k < abreast; ++k) y.set(k, m(before[p].get(k), s.get(k)));
-        put(i, p, y);
+        for (index k = 0; k < abreast; ++k) joined.set(k, m(before[p].get(k), s.get(k)));
+        put(answers, p, joined);
+      };
+      for (index begin = 0; begin < whole; begin += groups_at_once) {
+        for (index p = begin; p < std::min(begin + groups_at_once, whole); ++p)
+          group(p, x + p * abreast, y + p * abreast);
+        meanwhile();
+      }
+      if (rest > 0) {
+        X elements[abreast];  // the last one several times, as in pack_rows
+        std::remove_pointer_t<decltype(y)> answers[abreast];
+        for (index k = 0; k < abreast; ++k) elements[k] = x[whole * abreast + std::min(k, rest - 1)];
+        group(whole, elements, answers);
+        std::copy_n(answers, rest, y + whole * abreast);
+        meanwhile();
       }
     };
     row(first, std::true_type{});
-    for (index i = first + 1; i < last; ++i) row(i, std::false_type{});
-    states* of_level = room + 3 * groups;
-    for (index p = 0; p < groups; ++p) total[p] = within[p];
-    for (index d = 1; d < pieces; of_level += d * groups, d *= 2) {
-      states* const before_d = of_level + j % d * groups;
-      for (index p = 0; p < groups; ++p) {
-        const states right = total[p];
+    for (index i = first + 1; i < std::min(g.length, first + piece_elements); ++i) row(i, std::false_type{});
+    for (index p = 0; p < groups; ++p) {
+      states sum = within[p];
+      states* of_level = room + 3 * groups + p;
+      for (index d = 1; d < pieces_of(g.length); of_level += d * groups, d *= 2) {
+        states& before_d = of_level[j % d * groups];
+        const states right = sum;
         if (j >= d) {
-          const states left = before_d[p];
-          for (index k = 0; k < abreast; ++k) total[p].set(k, m(left.get(k), right.get(k)));
+          const states left = before_d;
+          for (index k = 0; k < abreast; ++k) sum.set(k, m(left.get(k), right.get(k)));
         }
-        before_d[p] = right;
+        before_d = right;
       }
+      total[p] = sum;
+      if (carry != nullptr) {
+        const states left = carry[p];
+        for (index k = 0; k < abreast; ++k) sum.set(k, m(left.get(k), sum.get(k)));
+      }
+      before[p] = sum;
     }
   }
 }
 
-/// Scans rows by groups. A row of columns is read before any of its answers is put, so the answers may go over the source.
+/// Scans rows by groups. A row of columns is read before any of its answers is put, so the answers may go over the source;
+/// past the caches, they are written while the next row is computed.
 template <class M, class X, class Place, class Answer>
 class group_scan {
   using state = state_of<M>;
@@ -82,21 +100,26 @@ class group_scan {
  public:
   /// The longest row worth turning when its elements stand side by side.
   static constexpr index longest = 4 * lanes;
-  /// Columns that are scanned together, at most: as many as 1 MiB holds the packs of, by measurement of sums (Zen 2: 256 to
-  /// 2048 columns).
-  static constexpr index columns_together = (index{1} << 20) / (packs_of_prefixes * index{sizeof(state)}) / abreast * abreast;
+  /// Columns that are scanned together, at most: as many as 4 KiB holds the states of, so that a first cache has what a row
+  /// needs, and memory is read a page at a time.
+  static constexpr index columns_together = 4096 / index{sizeof(state)} / abreast * abreast;
 
-  group_scan(const M& m, scan_kind kind, const Answer& answer)
-      : m_(m), is_exclusive_(kind == scan_kind::exclusive), answer_(answer) {}
+  group_scan(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
+      : m_(m), is_exclusive_(kind == scan_kind::exclusive), answer_(answer), past_caches_(past_caches) {}
+  group_scan(const group_scan&) = delete;
+  group_scan& operator=(const group_scan&) = delete;
+  ~group_scan() {
+    if (past_caches_) finish_past_caches();
+  }
 
   /// The rows [first, last).
   template <gridded Batch, gridded Out>
   void operator()(const Batch& b, const Out& out, index first, index last) {
     while (first < last) {
-      grid<const X> from = b.grid_at(first, std::min(last - first, columns_together));
+      grid<const X> from = b.grid_at(first, equal_share(last - first, 1, columns_together));
       grid<Place> to = out.grid_at(first, from.rows);
-      const bool are_columns = from.pitch == 1 && to.pitch == 1 && to.rows >= abreast;
-      from.rows = to.rows = are_columns ? to.rows / abreast * abreast : std::min(to.rows, abreast);
+      if (from.pitch != 1 || to.pitch != 1) to.rows = std::min(to.rows, abreast);
+      from.rows = to.rows;
       scan(from, to);
       first += to.rows;
     }
@@ -105,7 +128,7 @@ class group_scan {
  private:
   /// Rows of a group, or groups of columns side by side.
   void scan(const grid<const X>& g, const grid<Place>& out) {
-    const index groups = (g.rows + abreast - 1) / abreast, packs = groups * abreast;
+    const index groups = groups_of(g.rows), packs = groups * abreast;
     std::vector<forest<state>> totals(static_cast<std::size_t>(g.length > tile_elements ? packs : 0));
     pack<state>* const room = room_.of(groups * packs_of_prefixes);
     pack<state>* const carry = carry_.of(groups);
@@ -123,32 +146,65 @@ class group_scan {
   }
   void scan_tile(const grid<const X>& g, const grid<Place>& out, const pack<state>* carry, pack<state>* room,
                  pack<state>* preceding) {
-    const bool are_columns = g.pitch == 1 && g.rows % abreast == 0;
+    const bool are_columns = g.pitch == 1 && g.rows >= abreast;
     const grid<const X> from = are_columns ? g : beside(g, elements_);
-    const bool puts_packs = out.pitch == 1 && out.rows % abreast == 0;
+    const bool puts_packs = out.pitch == 1 && out.rows >= abreast;
     Place* const to = puts_packs ? out.first : places_.of(g.length * abreast);
     const index to_step = puts_packs ? out.stride : abreast;
+    const bool past_caches =
+        past_caches_ && puts_packs && are_columns && g.rows * index{sizeof(Place)} >= shortest_past_caches;
+    Place* const kept = past_caches ? two_rows(g.rows) : nullptr;
     dispatch([&] {
+      traffic memory;
+      const auto write_row = [&](index i) {
+        memory.write(kept + i % 2 * g.rows, to + i * to_step, static_cast<std::size_t>(g.rows) * sizeof(Place));
+      };
+      const auto answers_of = [&](index i) {
+        if (!past_caches) return to + i * to_step;
+        if (i > 0) write_row(i - 1);
+        memory.fetch(from.first + (i + rows_ahead) * from.stride, static_cast<std::size_t>(g.rows) * sizeof(X));
+        return kept + i % 2 * g.rows;
+      };
+      const auto put = [&](Place* y, index, const pack<state>& states) {
+        for (index k = 0; k < abreast; ++k) y[k] = answer_(states.get(k));
+      };
+      const auto meanwhile = [&] { memory.step<groups_at_once * lines_of_group>(copy_lines_past_caches); };
       if (is_exclusive_) {
-        prefixes_of_columns(m_, from, carry, room, [&](index i, index p, const pack<state>& states) {
-          const pack<state> s = preceding[p];
-          preceding[p] = states;
-          Place* const row = to + i * to_step + p * abreast;
-          for (index k = 0; k < abreast; ++k) row[k] = answer_(s.get(k));
-        });
+        prefixes_of_columns(
+            m_, from, carry, room, answers_of,
+            [&](Place* y, index p, const pack<state>& states) {
+              const pack<state> s = preceding[p];
+              preceding[p] = states;
+              put(y, p, s);
+            },
+            meanwhile);
       } else {
-        prefixes_of_columns(m_, from, carry, room, [&](index i, index p, const pack<state>& states) {
-          Place* const row = to + i * to_step + p * abreast;
-          for (index k = 0; k < abreast; ++k) row[k] = answer_(states.get(k));
-        });
+        prefixes_of_columns(m_, from, carry, room, answers_of, put, meanwhile);
       }
+      if (past_caches) write_row(g.length - 1);
+      memory.finish();
     });
     if (!puts_packs) unpack_rows(to, out);
   }
 
+  /// Room for the answers of a row, and of the one before, which begins a line if it can.
+  Place* two_rows(index columns) {
+    constexpr index places_of_line = (index{cache_line} + index{sizeof(Place)} - 1) / index{sizeof(Place)};
+    Place* const room = places_.of(2 * columns + places_of_line);
+    return room + bytes_to_line(room) / sizeof(Place);
+  }
+
+  /// What of a row is worth passing the caches, in bytes: eight lines, some of which may be shared with the rows beside it.
+  static constexpr index shortest_past_caches = 8 * index{cache_line};
+  /// Rows that memory is ahead, and lines of elements or answers of a group.
+  static constexpr index rows_ahead = 8;
+  static constexpr std::size_t lines_of_group =
+      std::max<std::size_t>(abreast * std::max(sizeof(X), sizeof(Place)) / cache_line, 1);
+
   const M& m_;
   bool is_exclusive_;
   const Answer& answer_;
+  bool past_caches_;
   scratch<pack<state>> room_, carry_, preceding_;
   scratch<X> elements_;  // side by side
   scratch<Place> places_;

@@ -118,7 +118,7 @@ class pool {
     }
     const auto scan_rows = [&](index first, index last) {
       if constexpr (scans_abreast<M, Batch, Out>()) {
-        if (group > 1) return groups(m, kind, answer)(b, out, first, last);
+        if (group > 1) return groups(m, kind, answer, past_caches)(b, out, first, last);
       }
       scanner scan(m, kind, answer, past_caches);
       for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
