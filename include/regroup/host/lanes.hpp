@@ -20,6 +20,7 @@
 #include "regroup/host/halves.hpp"
 #include "regroup/host/tile.hpp"
 #include "regroup/host/turn.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::host {
 
@@ -133,29 +134,35 @@ inline constexpr index long_words_of = [] {
   return index{1};
 }();
 
-/// body(the same tile with its pieces turned), where its elements can be moved and are small, or members of 8 bytes.
+/// body(the same tile with its pieces turned), where its elements can be moved and are small, or members of 8 bytes. Memory
+/// brings the next tile meanwhile: it does not foresee pieces.
 template <class State, class X, class Body>
-void with_turned(const tile<load_from<X>>& t, const Body& body) {
+void with_turned(const tile<load_from<X>>& t, traffic& memory, const Body& body) {
   constexpr bool is_small = sizeof(X) <= 16;
   constexpr index words = is_small ? words_of_state<X, State> : long_words_of<X>;
   if constexpr (is_movable<X> && (is_small || words > 1)) {
     constexpr index pitch = is_small ? lanes : turned_pitch;
     alignas(64) std::array<X, static_cast<std::size_t>(pitch * piece_elements)> turned;
-    turn<words, pitch>(t.load().first, turned.data(), t.size(), turning_to::lanes);
+    memory.fetch(t.load().first + t.size(), static_cast<std::size_t>(t.size()) * sizeof(X));
+    turn<words, pitch>(t.load().first, turned.data(), t.size(), turning_to::lanes, &memory);
     body(tile<load_turned<X, words, pitch>>{{turned.data()}, t.size()});
   } else {
     body(t);
   }
 }
 template <class State, class Tile, class Body>
-void with_turned(const Tile& t, const Body& body) {
+void with_turned(const Tile& t, traffic&, const Body& body) {
   body(t);
 }
 
 template <class M, class Tile>
 constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
-  with_turned<state_of<M>>(t, [&](const auto& turned) { fold_pieces(m, turned, from, [](auto&&...) {}); });
+  traffic memory;
+  with_turned<state_of<M>>(t, memory, [&](const auto& turned) {
+    constexpr std::size_t lines = std::max<std::size_t>(lanes * sizeof(t[0]) / cache_line / 2, 1);  // turning had the others
+    fold_pieces(m, turned, from, [&](auto&&...) { memory.step<lines>([](auto&&...) {}); });
+  });
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
     columns<state_of<M>> to;
     for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));
