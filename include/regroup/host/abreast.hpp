@@ -169,40 +169,53 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
   }
 }
 
-/// The states of a tile of columns, whole groups of them that stand side by side: lane after lane, each joined with another as
-/// soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end.
+/// Where group p of so many columns side by side begins: the last one goes over the columns of the one before it.
+constexpr index first_of_group(index p, index columns) {
+  return std::min(p * abreast, std::max<index>(columns - abreast, 0));
+}
+
+/// The states of a tile of columns that stand side by side, a group of them at least: lane after lane, each joined with another
+/// as soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end.
 template <class M, class X>
 constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of<M>>* room) {
   constexpr bool striped = is_commutative<M>;
-  const index groups = g.rows / abreast;
+  const index groups = groups_of(g.rows), step = striped ? lanes : 1;
   const index count = striped ? std::min(g.length, lanes) : pieces_of(g.length);
   const auto places = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count)));
   auto* top = room;
-  const auto each = [groups](pack<state_of<M>>* to, const auto& state_at) {
-    for (index p = 0; p < groups; ++p) {
+  const auto row = [x = g.first, stride = g.stride](index i) { return x + i * stride; };
+  // Memory does not foresee the rows of a lane, and is asked for four of them, from `ahead` on, if a cache has not got them all.
+  const bool asks = g.length * g.rows * index{sizeof(X)} > index{1} << 20;
+  const auto rows_ahead = [&](index i) { return asks ? row(i) : nullptr; };
+  const auto each = [columns = g.rows, apart = step * g.stride](pack<state_of<M>>* to, const X* ahead,
+                                                                const auto& state_at) {
+    const auto group = [&](index p, index first) {
+      for (index r = 0; ahead != nullptr && r < 4; ++r) prefetch<2>(ahead + r * apart + first, abreast);
       pack<state_of<M>> s;  // elements are no aliases of it
-      for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k));
+      for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k, first + k));
       for (index k = 0; k < abreast; ++k) to[p].set(k, s.get(k));
-    }
+    };
+    const index whole = columns / abreast;
+    for (index p = 0; p < whole; ++p) group(p, p * abreast);
+    if (columns % abreast > 0) group(whole, first_of_group(whole, columns));
   };
   const auto lane = [&](index j) {
-    const index first = striped ? j : j * piece_elements, step = striped ? lanes : 1;
+    const index first = striped ? j : j * piece_elements;
     const index last = striped ? g.length : std::min(g.length, first + piece_elements);
-    const auto at = [x = g.first, stride = g.stride](index i, index p, index k) {
-      return widen(x[i * stride + p * abreast + k]);
-    };
-    each(top, [&](index p, index k) { return regroup::lift(m, at(first, p, k)); });
+    const auto at = [row](index i, index column) { return widen(row(i)[column]); };
+    each(top, rows_ahead(first + step), [&](index, index, index c) { return regroup::lift(m, at(first, c)); });
     index i = first + step, folded = 1;
     for (; i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
-      each(top, [&](index p, index k) {
+      each(top, rows_ahead(i + 4 * step), [&](index p, index k, index c) {
         auto s = top[p].get(k);
-        const auto add = [&](index r) { s = regroup::append(m, folded + r, s, at(i + r * step, p, k)); };
+        const auto add = [&](index r) { s = regroup::append(m, folded + r, s, at(i + r * step, c)); };
         add(0), add(1), add(2), add(3);  // a loop would not be unrolled where a combine is long, and none of packs
         return s;
       });
     }
     for (; i < last; i += step, ++folded) {
-      each(top, [&](index p, index k) { return regroup::append(m, folded, top[p].get(k), at(i, p, k)); });
+      each(top, nullptr,
+           [&](index p, index k, index c) { return regroup::append(m, folded, top[p].get(k), at(i, c)); });
     }
     top += groups;
   };
@@ -252,7 +265,7 @@ class group_fold {
     while (first < last) {
       grid<const X> g = b.grid_at(first, std::min(last - first, columns_together));
       const auto to = [&](index k, const state& s) { sink(first + k, s); };
-      g.rows = g.pitch == 1 && g.rows >= fewest_columns ? g.rows / abreast * abreast : std::min(g.rows, abreast);
+      if (g.pitch != 1 || g.rows < fewest_columns) g.rows = std::min(g.rows, abreast);
       if (g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
         fold(g, to);
       } else {
@@ -266,7 +279,9 @@ class group_fold {
   /// sink(k, state) for every row k of a grid of a group or part of it, or of some groups of columns, of at least one element.
   template <class Sink>
   void fold(const grid<const X>& g, const Sink& sink) {
-    const auto leaf_of_row = [&](const pack<state>* leaves, index k) { return leaves[k / abreast].get(k % abreast); };
+    const auto leaf_of_row = [&](const pack<state>* leaves, index k) {
+      return leaves[k / abreast].get(k - first_of_group(k / abreast, g.rows));
+    };
     if (g.length <= tile_elements) {
       const auto* const leaves = fold_tile(g);
       for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(leaves, k));
@@ -282,7 +297,7 @@ class group_fold {
   }
   /// The states of a tile, until the next.
   const pack<state>* fold_tile(const grid<const X>& g) {
-    pack<state>* const leaves = g.rows > abreast ? leaves_.of(g.rows / abreast * packs_in_hand) : &leaf_;
+    pack<state>* const leaves = g.rows > abreast ? leaves_.of(groups_of(g.rows) * packs_in_hand) : &leaf_;
     if constexpr (by_elements) {
       if constexpr (columns_together > abreast) {
         if (g.rows > abreast) {
