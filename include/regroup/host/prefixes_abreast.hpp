@@ -116,7 +116,7 @@ class group_scan {
   template <gridded Batch, gridded Out>
   void operator()(const Batch& b, const Out& out, index first, index last) {
     while (first < last) {
-      grid<const X> from = b.grid_at(first, equal_share(last - first, 1, columns_together));
+      grid<const X> from = b.grid_at(first, std::min(last - first, equal_share(last - first, 1, columns_together)));
       grid<Place> to = out.grid_at(first, from.rows);
       if (from.pitch != 1 || to.pitch != 1) to.rows = std::min(to.rows, abreast);
       from.rows = to.rows;
