@@ -77,7 +77,7 @@ void exclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, con
 }
 
 /// The scan along one axis of a view, each line of it alone; y has the shape of x. Axes may be negative. Lines that stand side
-/// by side take less than 300 KiB of memory a thread.
+/// by side take half a MiB of memory a thread; fewer than 16 of them up to one.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void inclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
                          const Projection& projection = {}) {

@@ -223,8 +223,7 @@ bool same(const T& a, const T& b) {
 }
 template <class... T>
 bool same(const std::tuple<T...>& a, const std::tuple<T...>& b) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) { return (same(std::get<K>(a), std::get<K>(b)) && ...); }
-  (std::index_sequence_for<T...>{});
+  return [&]<std::size_t... K>(std::index_sequence<K...>) { return (same(std::get<K>(a), std::get<K>(b)) && ...); }(std::index_sequence_for<T...>{});
 }
 
 /// The bits of floats, of several monoids that go abreast and of some that cannot.

@@ -32,13 +32,11 @@ inline constexpr index packs_in_hand = std::bit_width(static_cast<std::uint64_t>
 inline constexpr index fewest_columns = 32;
 template <class State>
 inline constexpr index most_columns =
-    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast* abreast;
+    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast * abreast;
 
 /// A batch whose rows stand at one distance, at least some of them.
 template <class Batch>
-concept gridded = batch<Batch> && requires(const Batch& b) {
-  b.grid_at(index{}, index{});
-};
+concept gridded = batch<Batch> && requires(const Batch& b) { b.grid_at(index{}, index{}); };
 
 /// Whether lanes of a monoid's states are packs, those of each member of it too.
 template <class M>
@@ -124,8 +122,7 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         (leaf_abreast(member, n, at, std::get<K>(parts)), ...);
         for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(std::get<K>(parts).get(k)...));
-      }
-      (std::index_sequence_for<decltype(member)...>{});
+      }(std::index_sequence_for<decltype(member)...>{});
     });
   } else {
     std::array<pack<state_of<M>>, lanes> lane;
@@ -289,8 +286,7 @@ class group_fold {
     }
     std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));
     for (index t = 0; t < tiles_of(g.length); ++t) {
-      const auto* const leaves =
-          fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
+      const auto* const leaves = fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
       for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(leaves, k)});
     }
     for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));

@@ -70,13 +70,12 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   };
   const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
   if (count < lanes) halve(half, std::min(half, count - half));  // lanes past `count` are absent
-  [&]<index... K>(std::integer_sequence<index, K...>) {          // known lengths become packs
+  [&]<index... K>(std::integer_sequence<index, K...>) {  // known lengths become packs
     const auto all = [&](const auto h) {
       if (h < half || count == lanes) halve(h, h);
     };
     (all(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
-  }
-  (std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
+  }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
   return lane.get(0);
 }
 
@@ -118,7 +117,7 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 
 /// Whether elements can be moved as bytes into an array that nobody has cleared.
 template <class X>
-inline constexpr bool is_movable = std::is_trivially_copyable_v<X>&& std::is_trivially_default_constructible_v<X>;
+inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
 
 /// Words of an element that is a state, and so can be taken apart; any other is one.
 template <class X, class State>
@@ -161,8 +160,7 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
   traffic memory;
   with_turned<state_of<M>>(t, memory, [&](const auto& turned) {
-    constexpr std::size_t lines =
-        std::max<std::size_t>(lanes * sizeof(t[0]) / cache_line / 2, 1);  // turning had the others
+    constexpr std::size_t lines = lanes * sizeof(t[0]) / cache_line / 2 + 1;  // turning had the others, at most
     fold_pieces(m, turned, from, [&](auto&&...) { memory.step<lines>([](auto&&...) {}); });
   });
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
@@ -177,10 +175,9 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
 /// body(member, ...) for the members of a product. (std::apply is a call that clang compiles for no instruction set.)
 template <class M, class Body>
 constexpr decltype(auto) with_members(const M& m, const Body& body) {
-  return [&]<std::size_t... K>(const auto& members, std::index_sequence<K...>)->decltype(auto) {
+  return [&]<std::size_t... K>(const auto& members, std::index_sequence<K...>) -> decltype(auto) {
     return body(std::get<K>(members)...);
-  }
-  (m.members(), std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(m.members())>>>{});
+  }(m.members(), std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(m.members())>>>{});
 }
 
 /// The state of one tile of at least one element, as the contract orders it. One of float16 is widened first.
@@ -268,7 +265,7 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
 
 /// Whether a loop over these states and elements is worth instantiating for every instruction set.
 template <class State, class X>
-inline constexpr bool is_plain = std::is_trivially_copyable_v<State>&& std::is_trivially_copyable_v<X>;
+inline constexpr bool is_plain = std::is_trivially_copyable_v<State> && std::is_trivially_copyable_v<X>;
 
 template <bool Plain, class F>
 void run(F&& f) {

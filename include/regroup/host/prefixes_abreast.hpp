@@ -71,9 +71,8 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
     for (index i = first + 1; i < std::min(g.length, first + piece_elements); ++i) row(i, std::false_type{});
     for (index p = 0; p < groups; ++p) {
       states sum = within[p];
-      states* of_level = room + 3 * groups + p;
-      for (index d = 1; d < pieces_of(g.length); of_level += d * groups, d *= 2) {
-        states& before_d = of_level[j % d * groups];
+      for (index d = 1; d < pieces_of(g.length); d *= 2) {
+        states& before_d = room[(2 + d + j % d) * groups + p];  // behind those of 1 + 2 + ... + d/2
         const states right = sum;
         if (j >= d) {
           const states left = before_d;
@@ -100,9 +99,9 @@ class group_scan {
  public:
   /// The longest row worth turning when its elements stand side by side.
   static constexpr index longest = 4 * lanes;
-  /// Columns that are scanned together, at most: as many as 4 KiB holds the states of, so that a first cache has what a row
+  /// Columns that are scanned together, at most: as many as 4 KiB holds the packs of, so that a first cache has what a row
   /// needs, and memory is read a page at a time.
-  static constexpr index columns_together = 4096 / index{sizeof(state)} / abreast * abreast;
+  static constexpr index columns_together = 4096 / index{sizeof(pack<state>)} * abreast;
 
   group_scan(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
       : m_(m), is_exclusive_(kind == scan_kind::exclusive), answer_(answer), past_caches_(past_caches) {}
@@ -151,19 +150,20 @@ class group_scan {
     const bool puts_packs = out.pitch == 1 && out.rows >= abreast;
     Place* const to = puts_packs ? out.first : places_.of(g.length * abreast);
     const index to_step = puts_packs ? out.stride : abreast;
-    const bool past_caches =
+    const bool keeps_rows =
         past_caches_ && puts_packs && are_columns && g.rows * index{sizeof(Place)} >= shortest_past_caches;
-    Place* const kept = past_caches ? two_rows(g.rows) : nullptr;
+    const index width = groups_of(g.rows) * abreast;
+    Place* const kept = keeps_rows ? two_rows(width) : nullptr;
     dispatch([&] {
       traffic memory;
       const auto write_row = [&](index i) {
-        memory.write(kept + i % 2 * g.rows, to + i * to_step, static_cast<std::size_t>(g.rows) * sizeof(Place));
+        memory.write(kept + i % 2 * width, to + i * to_step, static_cast<std::size_t>(g.rows) * sizeof(Place));
       };
       const auto answers_of = [&](index i) {
-        if (!past_caches) return to + i * to_step;
+        if (!keeps_rows) return to + i * to_step;
         if (i > 0) write_row(i - 1);
         memory.fetch(from.first + (i + rows_ahead) * from.stride, static_cast<std::size_t>(g.rows) * sizeof(X));
-        return kept + i % 2 * g.rows;
+        return kept + i % 2 * width;
       };
       const auto put = [&](Place* y, index, const pack<state>& states) {
         for (index k = 0; k < abreast; ++k) y[k] = answer_(states.get(k));
@@ -181,16 +181,16 @@ class group_scan {
       } else {
         prefixes_of_columns(m_, from, carry, room, answers_of, put, meanwhile);
       }
-      if (past_caches) write_row(g.length - 1);
+      if (keeps_rows) write_row(g.length - 1);
       memory.finish();
     });
     if (!puts_packs) unpack_rows(to, out);
   }
 
-  /// Room for the answers of a row, and of the one before, which begins a line if it can.
-  Place* two_rows(index columns) {
+  /// Room for the answers of a row, and of the one before, which begin lines if they can.
+  Place* two_rows(index width) {
     constexpr index places_of_line = (index{cache_line} + index{sizeof(Place)} - 1) / index{sizeof(Place)};
-    Place* const room = places_.of(2 * columns + places_of_line);
+    Place* const room = places_.of(2 * width + places_of_line);
     return room + bytes_to_line(room) / sizeof(Place);
   }
 
