@@ -93,9 +93,9 @@ class traffic {
       for (std::size_t i = at_; i < end; i += cache_line) {
         __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + i), 0, 2);
       }
-    } else if (Lines > 1) {
-      for (std::size_t i = at_; i < fetch_end_; i += cache_line) {
-        __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + i), 0, 2);
+    } else if (Lines > 1) {  // unrolled: a loop around this one stays innermost
+      for (std::size_t i = at_; i < end; i += cache_line) {
+        if (i < fetch_end_) __builtin_prefetch(reinterpret_cast<const void*>(fetched_ + i), 0, 2);
       }
     }
     if (end <= write_end_) {
