@@ -92,8 +92,7 @@ void expect_trees(index rows, index n) {
       const layout& place = in_place ? places[k] : places[(k + 1) % places.size()];
       const matrix<word> after[2]{laid_out(place, rows, n, scanned[0]), laid_out(place, rows, n, scanned[1])};
       order::for_some_executors([&](const auto& ex, const std::string& name) {
-        const std::string where =
-            name + ", " + places[k].name + ", " + std::to_string(rows) + " x " + std::to_string(n);
+        const std::string where = name + ", " + places[k].name + ", " + std::to_string(rows) + " x " + std::to_string(n);
         if (!in_place) {
           std::vector<word> answers(static_cast<std::size_t>(rows), 7);
           regroup::reduce_axes(ex, x.all, {1}, answers, m);
@@ -109,8 +108,7 @@ void expect_trees(index rows, index n) {
           } else {
             regroup::inclusive_scan_axis(ex, from, 1, y.all, m);
           }
-          EXPECT_TRUE(y.memory == after[exclusive].memory)
-              << where << ", in place " << in_place << ", exclusive " << exclusive;
+          EXPECT_TRUE(y.memory == after[exclusive].memory) << where << ", in place " << in_place << ", exclusive " << exclusive;
         }
       });
     }
@@ -123,8 +121,8 @@ template <rule Rule, class State>
 struct recorded {
   static constexpr auto check = expect_trees<Rule, State>;
 };
-using recorders =
-    testing::Types<recorded<rule::striped, word>, recorded<rule::pieces, order::aggregate>, recorded<rule::tile, word>>;
+using recorders = testing::Types<recorded<rule::striped, word>, recorded<rule::pieces, order::aggregate>,
+                                 recorded<rule::tile, word>>;
 TYPED_TEST_SUITE(abreast, recorders);
 
 TYPED_TEST(abreast, a_row_has_the_tree_it_has_alone) {
@@ -223,7 +221,9 @@ bool same(const T& a, const T& b) {
 }
 template <class... T>
 bool same(const std::tuple<T...>& a, const std::tuple<T...>& b) {
-  return [&]<std::size_t... K>(std::index_sequence<K...>) { return (same(std::get<K>(a), std::get<K>(b)) && ...); }(std::index_sequence_for<T...>{});
+  return [&]<std::size_t... K>(std::index_sequence<K...>) {
+    return (same(std::get<K>(a), std::get<K>(b)) && ...);
+  }(std::index_sequence_for<T...>{});
 }
 
 /// The bits of floats, of several monoids that go abreast and of some that cannot.
@@ -237,8 +237,7 @@ void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
     }
     using answer = regroup::answer_of<M>;
     std::vector<answer> got(static_cast<std::size_t>(rows));
-    regroup::reduce_rows(
-        regroup::par, x.all, [&](index r, const answer& a) { got[static_cast<std::size_t>(r)] = a; }, m);
+    regroup::reduce_rows(regroup::par, x.all, [&](index r, const answer& a) { got[static_cast<std::size_t>(r)] = a; }, m);
     for (index r = 0; r < rows; ++r) {
       const auto alone = regroup::reduce(regroup::seq, row_of(x.all, r), m);
       EXPECT_TRUE(same(got[static_cast<std::size_t>(r)], alone)) << place.name << ", " << rows << " x " << n;
@@ -248,8 +247,7 @@ void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
 
 TEST(abreast_bits, of_several_monoids) {
   order::dice random(5);
-  for (const auto& [rows, n] :
-       {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}, {2100, 70}}) {
+  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}, {2100, 70}}) {
     std::vector<float> x;
     for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
     expect_bits(regroup::moments<double>{}, x, rows);
@@ -285,8 +283,7 @@ template <class X>
 void expect_sums(const std::vector<X>& kinds) {
   const index rows = 21, n = 34;
   const auto memory = std::make_unique<X[]>(static_cast<std::size_t>(rows * n));
-  std::vector<int> expected(static_cast<std::size_t>(rows)), got(expected),
-      prefixes(static_cast<std::size_t>(rows * n));
+  std::vector<int> expected(static_cast<std::size_t>(rows)), got(expected), prefixes(static_cast<std::size_t>(rows * n));
   for (index k = 0; k < rows * n; ++k) {
     memory[static_cast<std::size_t>(k)] = kinds[static_cast<std::size_t>(k * k % 7) % kinds.size()];
     expected[static_cast<std::size_t>(k % rows)] += sum_of_parts{}.lift(memory[static_cast<std::size_t>(k)]);
