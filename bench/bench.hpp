@@ -34,7 +34,7 @@ namespace bench {
 using regroup::index;
 
 /// A fixed number of elements at the start of a page, in huge pages where they pay, which is where NumPy puts its
-/// arrays and so every peer in Python. Copies are the same elements.
+/// arrays and so every peer in Python (in small ones, all of them, with `--small-pages`). Copies are the same elements.
 template <class T>
 class array {
  public:

@@ -8,6 +8,7 @@ and are compared with one float64 reference.
 """
 
 import argparse
+import ctypes
 import json
 import os
 import pathlib
@@ -25,6 +26,8 @@ import references
 import report
 import works
 from processes import PROGRAMS, Busy, Worker, run_program
+
+PR_SET_THP_DISABLE = 41  # of Linux's prctl
 
 
 def put(given, directory):
@@ -153,6 +156,7 @@ def arguments(given=None):
     parser.add_argument("--threads", default=f"1,{os.cpu_count()}", help="numbers of threads, as in 1,2")
     parser.add_argument("--rounds", type=int, help="3, or 1 with --quick")
     parser.add_argument("--seconds", type=float, help="for each contender in a round; 0.2, or 0.02 with --quick")
+    parser.add_argument("--small-pages", action="store_true", help="inputs and results in pages of 4 KiB, not huge ones")
     parser.add_argument("--peers", help="a regular expression: which of PyPI's to ask; `none` for nobody")
     parser.add_argument("--list", action="store_true", help="name the works and stop")
     return parser.parse_args(given)
@@ -169,8 +173,11 @@ def measured(options):
     threads_list = list(dict.fromkeys(int(t) for t in options.threads.split(",")))
     rounds, seconds = options.rounds or (1 if options.quick else 3), options.seconds or (0.02 if options.quick else 0.2)
     wanted = [name for name in peers.ALL if not options.peers or re.search(options.peers, name)]
+    if options.small_pages:
+        if ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) != 0:  # for everybody who is started from here
+            raise works.NoSuchWork("this system gives large pages to whom it likes: --small-pages cannot be had")
     shared = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
-    found = machine.description() | {"target": machine.target()}
+    found = machine.description() | {"target": machine.target(), "small_pages": options.small_pages}
     result = {"machine": found, "versions": machine.versions(), "limits": {}, "records": [], "bits": []}
     print(f"{found['processor']}, {found['cores']} cores, target {found['target']}; {found['compiler']}")
     for name, version in result["versions"].items():

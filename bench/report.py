@@ -135,7 +135,8 @@ def heading(result):
     machine = result["machine"]
     cores = f"{machine['cores']} cores, " if "cores" in machine else ""
     target = f"target {machine['target']}, " if "target" in machine else ""
-    yield f"{machine['processor']}, {cores}{target}{machine['date']}, commit {machine.get('commit')}."
+    pages = "pages of 4 KiB, " if machine.get("small_pages") else ""
+    yield f"{machine['processor']}, {cores}{target}{pages}{machine['date']}, commit {machine.get('commit')}."
     if result["limits"]:
         shown = lambda by_threads: " / ".join(f"{f:.4g}" for f in by_threads.values())
         yield "Limits, by threads: " + "; ".join(f"{name} {shown(f)}" for name, f in result["limits"].items()) + "."

@@ -117,7 +117,10 @@ struct row_loops {
                        : Pack::load_some(row_.weights + at + k * width, std::clamp<index>(count - k * width, 0, width));
         });
       } else {
-        if constexpr (Anew) fetch(later_ + at);
+        if constexpr (Anew) {
+          fetch(later_ + at);
+          find_pages_ahead(moved(row_.x + at, to_pages_), pair * sizeof(X));
+        }
         load<Whole>(v, row_.x + at, scale_, count, m_);
         unrolled<2>([&](int k) { v[k].x = v[k].x - m_.x; });
         if constexpr (OfWeights) {
@@ -149,6 +152,7 @@ struct row_loops {
     /// outputs lie that little ahead, all goes from the last to the first.
     bool is_backward_ = Anew && (address(row_.y) - address(row_.x) - 1) % 4096 < 448;
     const X* later_ = moved(row_.x, is_backward_ ? -bytes_ahead() : bytes_ahead());
+    index to_pages_ = is_backward_ ? -2 * index{pages_ahead} : 0;  // in bytes: those ahead lie before
     Pack scale_, m_, a_, b_;
     bool shares_, past_caches_ = false;
     index next_ = 0, last_;
@@ -230,6 +234,9 @@ struct row_loops {
     };
     for (index i = 0; i < f.length;) {
       const index end = std::min(i + tile_elements, f.length);
+      const auto n = static_cast<std::size_t>(end - i);
+      find_pages_ahead(next_x + i, n * sizeof(X));
+      if (f.past_caches && row.before.y != nullptr) find_pages_ahead(row.before.y + i, n * sizeof(Y));
       sums lane;
       const auto block = [&](const auto& add_to) {
         const bool writes = i >= row.before.behind && before.has(lanes);

@@ -84,8 +84,10 @@ f32 fold_tile(const float* x, f32 first, F f, Join join) {
   }
   return join(join(acc[0], acc[1]), join(acc[2], acc[3]));
 }
+/// The next tile's lines, and where the pages lie that come later.
 void prefetch_tile(const float* x) {
   for (std::ptrdiff_t i = 0; i < tile; i += 16) _mm_prefetch(x + i, _MM_HINT_T1);
+  for (std::ptrdiff_t i = 0; i < tile; i += 1024) _mm_prefetch(x + 32768 + i, _MM_HINT_T0);
 }
 constexpr auto sum = [](f32 a, f32 b) { return a + b; };
 constexpr auto larger = [](f32 a, f32 b) { return max(a, b); };
@@ -242,11 +244,13 @@ struct min_plus_algebra {
   static state lane(const packs& p, int j) { return {p.v[0][j], p.v[1][j], p.v[2][j], p.v[3][j]}; }
 };
 
+/// 4 KiB ahead; and 128 KiB ahead, where pages lie.
 template <bool Prefetch>
 int read(const void* from, std::size_t n) {
   const auto* p = static_cast<const char*>(from);
   i32 acc[8] = {};
   for (std::size_t i = 0; i + 8 * bytes <= n; i += 8 * bytes) {
+    if (Prefetch && i % 4096 == 0) _mm_prefetch(p + i + 131072, _MM_HINT_T0);
     for (int k = 0; Prefetch && k < 8 * bytes / 64; ++k) _mm_prefetch(p + i + 4096 + 64 * k, _MM_HINT_T1);
     for (int k = 0; k < 8; ++k) acc[k] |= load<i32>(p + i + static_cast<std::size_t>(k * bytes));
   }
@@ -261,6 +265,7 @@ void copy(void* to, const void* from, std::size_t n) {
   for (; n > 0 && reinterpret_cast<std::uintptr_t>(q) % 64 != 0; --n) *q++ = *p++;
   std::size_t i = 0;
   for (; i + 256 <= n; i += 256) {
+    if (Prefetch && i % 4096 == 0) _mm_prefetch(p + i + 131072, _MM_HINT_T0), _mm_prefetch(q + i + 131072, _MM_HINT_T0);
     for (int k = 0; Prefetch && k < 4; ++k) _mm_prefetch(p + i + 4096 + 64 * k, _MM_HINT_T1);
     for (std::size_t k = 0; k < 256; k += bytes) stream(q + i + k, load<f32>(p + i + k));
   }

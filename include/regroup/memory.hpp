@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a large result reaches memory: past the caches, so that no line is read only to be overwritten.
+// How a large result reaches memory: past the caches, so that no line is read only to be overwritten. And what memory is asked
+// for before it is read.
 #pragma once
 
 #include <algorithm>
@@ -58,6 +59,24 @@ inline void finish_past_caches() {
 #if defined(__x86_64__)
   _mm_sfence();
 #endif
+}
+
+inline constexpr std::size_t page_bytes = 4096;  ///< of small pages, which most arrays lie in
+
+/// Has the addresses of the small pages translated that begin in `bytes` from `first` on, which may be past the end of anything.
+/// Nothing is brought of a page before that, and a Zen 4 does not keep the translation where lines are asked for the second
+/// cache. Forced inline: g++ drops calls of functions that only prefetch.
+[[gnu::always_inline]] inline void find_pages(const void* first, std::size_t bytes) {
+  const auto from = reinterpret_cast<std::uintptr_t>(first);
+  for (auto page = (from + page_bytes - 1) / page_bytes * page_bytes; page < from + bytes; page += page_bytes) {
+    __builtin_prefetch(reinterpret_cast<const void*>(page), 0, 3);
+  }
+}
+/// So far behind what is read now, where all is read in order. (A Zen 4 in a virtual machine: sums 1.2 times, softmax's rows up
+/// to 1.9 times as fast.) It costs nothing where pages are large; nearer, up to an eighth of the speed.
+inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
+[[gnu::always_inline]] inline void find_pages_ahead(const void* now, std::size_t bytes) {
+  find_pages(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(now) + pages_ahead), bytes);
 }
 
 /// The bytes from `p` to the next cache line.

@@ -108,6 +108,10 @@ auto leaf_of_three(const float* x, regroup::index n) {
   return regroup::host::leaf_of(three, x, n);
 }
 
+/// Tile after tile.
+template auto regroup::host::fold_tiles(const regroup::plus<float>&, const regroup::strided<const float>&, regroup::index,
+                                        regroup::index) -> regroup::forest<float>;
+
 /// What a state stands for, by a name that a symbol can say.
 template <class M>
 struct lowered {

@@ -2,7 +2,7 @@
 """vectorised.py COMPILER... : the lane loop of every monoid becomes packs at -O2, for AVX2 and for AVX-512. Reads the
 machine code of vectorised.cpp: the fold must hold an innermost loop in which the monoid's own operation works on whole
 registers (clang: of any size, since it takes as many floats as it takes of the widest member), and no arithmetic on single
-numbers."""
+numbers. And memory is asked for what comes, which compilers like to leave out."""
 import pathlib
 import re
 import subprocess
@@ -64,6 +64,16 @@ SQUARES = {
 }
 # Of a long combine, whose loops g++ likes to fill with jumps: all of them.
 LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_turned": 3, "columns<log_add>": 3}
+# What asks memory, and how: pages are found (t0); lines are brought to the first cache (t0) or the second (t1).
+ASKS = {
+    "fold_tiles<regroup::plus<float>": "prefetcht0",
+    "scan_source<regroup::host::tile_scanner<regroup::plus<float>": "prefetcht0",
+    **{f"run_{level}<{f}": instruction for level in ("v3", "v4") for f, instruction in {
+        "regroup::host::leaf_of<regroup::minmax<float>": "prefetcht0",
+        "regroup::host::leaf_of<regroup::log_sum_exp<float>": "prefetcht1",
+        "columns<regroup::plus<float> >": "prefetcht1",
+    }.items()},
+}
 SINGLE = re.compile(r"v(add|sub|mul|div|max|min|fn?m(add|sub)\d*)s[sd]$")
 
 
@@ -109,5 +119,8 @@ for level, register in registers.items():
             print(f"{level} {monoid}: {packed} of {len(loops)} innermost loops are {operation} on {register}")
             if packed < LOOPS.get(monoid, 1):
                 faults.append(f"{level}: {packed or 'no'} loop of {monoid} has {operation} on {register}")
+for asking, instruction in ASKS.items():
+    if not any(asking in f.split("\n", 1)[0] and instruction in f for f in code.split("\n\n")):
+        faults.append(f"{asking} has no {instruction}")
 print(*faults, sep="\n")
 sys.exit(bool(faults))

@@ -250,10 +250,14 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
 template <source Source, class Body>
 void with_tile(const Source& s, index first, index n, const Body& body) {
   using element = element_of<Source>;
+  const auto in_memory = [&](const auto& load) {
+    if (n < s.size()) find_pages_ahead(load.first, static_cast<std::size_t>(n) * sizeof(*load.first));
+    body(tile(load, n));
+  };
   if (const auto data = contiguous(s); data != nullptr) {
-    body(tile<load_from<element>>{{data + first}, n});
+    in_memory(load_from<element>{data + first});
   } else if constexpr (requires { s.f.from(first); }) {
-    body(tile(load_numbered(s.f.from(first)), n));
+    in_memory(load_numbered(s.f.from(first)));
   } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
     for (index i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = s[first + i];
@@ -327,6 +331,7 @@ void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& 
           const auto row = b[first + done];
           const auto* const data = contiguous(row);
           if (data == nullptr || row.size() == 0 || row.size() > tile_elements) break;
+          find_pages_ahead(data, static_cast<std::size_t>(row.size()) * sizeof(element));
           states.set(done, leaf(m, tile<load_from<element>>{{data}, row.size()}));
         }
       });

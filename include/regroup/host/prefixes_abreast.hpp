@@ -162,7 +162,9 @@ class group_scan {
       const auto answers_of = [&](index i) {
         if (!keeps_rows) return to + i * to_step;
         if (i > 0) write_row(i - 1);
-        memory.fetch(from.first + (i + rows_ahead) * from.stride, static_cast<std::size_t>(g.rows) * sizeof(X));
+        const std::size_t bytes = static_cast<std::size_t>(g.rows) * sizeof(X);
+        memory.fetch(from.first + (i + rows_ahead) * from.stride, bytes);
+        find_pages(from.first + (i + 2 * rows_ahead) * from.stride, bytes);
         return kept + i % 2 * width;
       };
       const auto put = [&](Place* y, index, const pack<state>& states) {

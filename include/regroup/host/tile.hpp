@@ -134,11 +134,11 @@ struct mapped {
   Load load;
   Map map;
   constexpr auto operator()(index i) const { return map(load(i)); }
-  /// The map takes its time, and memory may work meanwhile on what follows: half a tile early, so that it does so too while
-  /// the next one is first swept by something quicker.
+  /// The map takes its time, and memory may work meanwhile on what follows: a tile early, so that it does so too while the
+  /// next one is first swept by something quicker.
   template <class>
   void meanwhile(index i) const {
-    if constexpr (requires { *load.first; }) prefetch<2>(load.first + 3 * tile_elements / 2 + i, lanes);
+    if constexpr (requires { *load.first; }) prefetch<2>(load.first + 2 * tile_elements + i, lanes);
   }
 };
 
