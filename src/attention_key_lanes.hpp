@@ -27,8 +27,8 @@ inline bool asks_second_cache() {
   second_cache ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line, 0, 3);
 }
 
-/// Has pages translated, as `find_pages` does, of `count` rows that are no neighbours: of the tile's keys from `first` on, behind
-/// which its values follow, and then the next tile's keys. One line of each row that begins in another page than the one before.
+/// Has pages translated, as `find_pages` does, of `count` rows, wherever they lie: of the tile's keys from `first` on, behind which
+/// its values follow, and then the next tile's keys. One line of each row that begins in another page than the one before.
 template <class T>
 [[gnu::always_inline]] inline void find_pages_of_rows(const tile<T>& t, index first, index count) {
   const T* const* const rows = first < t.n ? t.k : first < 2 * t.n ? t.v : t.next_k;
