@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // One query has the same bits alone, in a batch, in prefill, chunked prefill and decode, with any threads, strides, pages
 // and grouped or repeated heads.
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <utility>
 
 #include "cases.hpp"
+#include "host/guarded.hpp"
 
 namespace {
 
@@ -251,31 +250,6 @@ TYPED_TEST(same_bits_of, decode_over_keys_where_they_lie) {
   }
 }
 
-/// A copy that ends where memory does: sanitizers do not see what matrices load.
-template <class T>
-class at_the_edge {
- public:
-  explicit at_the_edge(const tensor<T>& x) : bytes_((x.values.size() * sizeof(T) + page - 1) / page * page) {
-    void* const memory = mmap(nullptr, bytes_ + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    memory_ = static_cast<std::byte*>(memory);
-    mprotect(memory_ + bytes_, page, PROT_NONE);
-    T* const to = reinterpret_cast<T*>(memory_ + bytes_) - x.values.size();
-    std::copy(x.values.begin(), x.values.end(), to);
-    seen_ = {to, x.view().extents()};
-  }
-  at_the_edge(const at_the_edge&) = delete;
-  at_the_edge& operator=(const at_the_edge&) = delete;
-  ~at_the_edge() { munmap(memory_, bytes_ + page); }
-  [[nodiscard]] view<const T> seen() const { return seen_; }
-
- private:
-  static constexpr std::size_t page = 4096;
-  std::size_t bytes_;
-  std::byte* memory_;
-  view<const T> seen_;
-};
-
 TYPED_TEST(same_bits_of, nothing_is_read_past_the_last_element) {
   using T = TypeParam;
   for (const index width : {24, 32, 65}) {
@@ -283,9 +257,11 @@ TYPED_TEST(same_bits_of, nothing_is_read_past_the_last_element) {
       const auto q = cases::normal<T>({1, 20, width}, 31), k = cases::normal<T>({1, known, width}, 32);
       const auto v = cases::normal<T>({1, known, width + 1}, 33);
       const auto all = attend<T>(seq, q.view(), dense(k.view(), v.view()));
-      const at_the_edge<T> k_edge(k), v_edge(v), q_edge(q);
-      EXPECT_TRUE(same_bits(all, attend<T>(seq, q_edge.seen(), dense(k_edge.seen(), v_edge.seen()))));
-      const auto one = attend<T>(seq, slice(q_edge.seen(), 1, 19, 20), dense(k_edge.seen(), v_edge.seen()));
+      const guarded<T> k_edge(k.values, edge::behind), v_edge(v.values, edge::behind), q_edge(q.values, edge::behind);
+      const auto seen = [](const guarded<T>& x, const tensor<T>& of) { return view<const T>(x.data(), of.view().extents()); };
+      const auto keys = dense(seen(k_edge, k), seen(v_edge, v));
+      EXPECT_TRUE(same_bits(all, attend<T>(seq, seen(q_edge, q), keys)));
+      const auto one = attend<T>(seq, slice(seen(q_edge, q), 1, 19, 20), keys);
       EXPECT_TRUE(same_bits<T>(one.out.view(), slice(all.out.view(), 1, 19, 20)));
     }
   }
