@@ -20,7 +20,9 @@ class guarded {
     void* const memory = mmap(nullptr, bytes_ + 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     memory_ = static_cast<std::byte*>(memory);
-    if (mprotect(memory_, page, PROT_NONE) != 0 || mprotect(memory_ + page + bytes_, page, PROT_NONE) != 0) throw std::bad_alloc();
+    for (std::byte* const at : {memory_, memory_ + page + bytes_}) {
+      if (mprotect(at, page, PROT_NONE) != 0) throw std::bad_alloc();
+    }
     std::byte* const first = memory_ + page + (where == edge::before ? 0 : bytes_ - xs.size_bytes());
     elements_ = {reinterpret_cast<T*>(first), xs.size()};
     std::copy(xs.begin(), xs.end(), elements_.begin());
