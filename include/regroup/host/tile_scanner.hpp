@@ -134,7 +134,7 @@ class tile_scanner {
   template <source Source>
   tile_summary<state> fold(const Source& s, index number, index ahead) {
     first_ = number * tile_elements;
-    ahead_ = ahead;
+    step_ = static_cast<std::size_t>(std::max<index>(ahead, 1) * tile_elements);
     count_ = std::min(tile_elements, s.size() - first_);
     std::optional<tile_summary<state>> summary;
     if constexpr (moves) {
@@ -143,7 +143,7 @@ class tile_scanner {
       if (data != nullptr) {
         const std::size_t bytes = static_cast<std::size_t>(count_) * sizeof(X);
         memory_.fetch(data + ahead * tile_elements, bytes);
-        find_pages(data + far(ahead, sizeof(X)), bytes);
+        find_pages_ahead(data, bytes, step_ * sizeof(X));
       } else {
         for (index k = 0; k < count_; ++k) {
           if constexpr (by_squares) {
@@ -252,11 +252,6 @@ class tile_scanner {
       return nullptr;
     }
   }
-  /// The elements to a later tile of this thread, which takes every ahead-th: the first that `pages_ahead` asks for.
-  static constexpr index far(index ahead, std::size_t size) {
-    const index elements = std::max<index>(ahead, 1) * tile_elements;
-    return (static_cast<index>(pages_ahead / size) + elements - 1) / elements * elements;
-  }
   /// What memory does while all lanes combine, as while they are turned: it brings the next tile and writes the one before.
   void step() {
     for (int line = 0; line < (is_quick<M> ? 1 : 2); ++line) memory_.step(copy_lines_past_caches);
@@ -285,7 +280,7 @@ class tile_scanner {
       for (index k = 0; k < count_; ++k) out[first_ + k] = from[k];
     } else if (past_caches_) {
       memory_.write(from, place, bytes);
-      find_pages(place + far(ahead_, sizeof(Place)), bytes);
+      find_pages_ahead(place, bytes, step_ * sizeof(Place));
       written_ = 1 - written_;
     } else if (to != place) {
       std::memcpy(place, from, bytes);
@@ -328,7 +323,7 @@ class tile_scanner {
   bool past_caches_;
   index first_ = 0;
   index count_ = 0;
-  index ahead_ = 0;
+  std::size_t step_ = 1;  // to this thread's next tile
   columns<state> total_;  // P of the tile
   std::unique_ptr<buffers> buffers_;
   traffic memory_;
