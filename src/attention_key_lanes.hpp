@@ -24,7 +24,11 @@ inline bool asks_second_cache() {
 }
 /// Such a line. Forced inline, and called beside other work only: g++ drops a call to a function that only prefetches.
 [[gnu::always_inline]] inline void fetch_line(const char* line, bool second_cache) {
-  second_cache ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line, 0, 3);
+  if (second_cache) {
+    __builtin_prefetch(line, 0, 2);
+  } else {
+    __builtin_prefetch(line, 0, 3);
+  }
 }
 
 /// Has pages translated, as `find_pages` does, of `count` rows, wherever they lie: of the tile's keys from `first` on, behind which
