@@ -8,6 +8,7 @@
 #include <memory>
 #include <type_traits>
 
+#include "host/numbers.hpp"
 #include "order/cases.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/monoids/affine.hpp"
@@ -18,20 +19,6 @@ namespace {
 
 using regroup::index;
 using regroup::view;
-
-template <class T>
-std::vector<T> numbers(index n) {
-  std::vector<T> xs(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < xs.size(); ++i) {
-    const float x = static_cast<float>(i * 2654435761U % 1009) / 64 - 8;
-    if constexpr (std::is_same_v<T, regroup::affine_map<float>>) {
-      xs[i] = {x / 8, x};
-    } else {
-      xs[i] = static_cast<T>(x);
-    }
-  }
-  return xs;
-}
 
 constexpr index rows = 3001, columns = 1003;
 static_assert(rows * columns * sizeof(float) > regroup::cached_output_bytes);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "host/guarded.hpp"
+#include "host/numbers.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
@@ -22,20 +23,6 @@ namespace {
 
 using regroup::index;
 using regroup::view;
-
-template <class T>
-std::vector<T> numbers(index n) {
-  std::vector<T> xs(static_cast<std::size_t>(n));
-  for (std::size_t i = 0; i < xs.size(); ++i) {
-    const float x = static_cast<float>(i * 2654435761U % 1009) / 64 - 8;
-    if constexpr (std::is_same_v<T, regroup::affine_map<float>>) {
-      xs[i] = {x / 8, x};
-    } else {
-      xs[i] = static_cast<T>(x);
-    }
-  }
-  return xs;
-}
 
 /// work(elements, results, in how many threads), of `in` elements and for `out` results, at both edges and elsewhere.
 template <class T, class Work>
@@ -54,9 +41,8 @@ void expect_same_bits(index in, index out, const Work& work) {
 }
 
 /// Some of a vector, of a tile, of several; what is written past the caches.
-constexpr index sizes[] = {1, 19, 129, 4095, 4097, 50'001};
-constexpr index large = 2'100'003;
-static_assert(large * sizeof(float) > regroup::cached_output_bytes);
+constexpr index sizes[] = {1, 19, 129, 4095, 4097, 50'001, 2'100'003};
+static_assert(sizes[6] * sizeof(float) > regroup::cached_output_bytes);
 
 template <class M, class T>
 void reduces(const M& m) {
@@ -83,7 +69,7 @@ TEST(edges_of_memory, reduce) {
 
 template <class M, class T>
 void scans(const M& m) {
-  for (const index n : {sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5], large}) {
+  for (const index n : sizes) {
     expect_same_bits<T>(n, n, [&](const T* x, T* y, int threads) {
       regroup::inclusive_scan(regroup::par.with_threads(threads), view<const T>(x, {n}), view<T>(y, {n}), m);
     });

@@ -31,7 +31,6 @@ class guarded {
   guarded& operator=(const guarded&) = delete;
   ~guarded() { munmap(memory_, bytes_ + 2 * page); }
   [[nodiscard]] T* data() const { return elements_.data(); }
-  [[nodiscard]] std::span<T> elements() const { return elements_; }
 
  private:
   static constexpr std::size_t page = 4096;
