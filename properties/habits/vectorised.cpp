@@ -72,7 +72,6 @@ template auto leaf<regroup::scaled_product<double>>(const double*, regroup::inde
 template auto leaf<regroup::plus<std::int32_t>>(const std::int32_t*, regroup::index);
 template auto leaf<regroup::minimum<float>>(const float*, regroup::index);
 template auto leaf<regroup::maximum<float>>(const float*, regroup::index);
-template auto leaf<regroup::count>(const float*, regroup::index);
 template auto leaf<regroup::any>(const bool*, regroup::index);
 template auto leaf<regroup::all>(const bool*, regroup::index);
 template auto leaf<regroup::bit_and<std::uint32_t>>(const std::uint32_t*, regroup::index);

@@ -105,6 +105,10 @@ struct count {
   constexpr index lift(const X&) const {
     return 1;
   }
+  template <class Tile>
+  constexpr index lift_tile(const Tile& tile) const {
+    return tile.size();
+  }
   constexpr index operator()(index a, index b) const { return a + b; }
 };
 

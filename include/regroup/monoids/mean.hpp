@@ -18,6 +18,7 @@ struct mean {
     index count;
   };
   static constexpr bool is_commutative = true;
+  static constexpr bool is_quick = true;
   constexpr state identity() const { return {plus<Real>{}.identity(), 0}; }
   template <class X>
   requires std::convertible_to<X, Real>

@@ -50,14 +50,16 @@ struct moments {
     return {1, value, value - value};  // 0, or NaN for what is not finite
   }
   constexpr state operator()(state a, state b) const {
-    const auto [count, mean, deviation] = joined(a, b);
+    const bool swap = (a.mean > b.mean) | ((a.mean == b.mean) & (a.count > b.count));
+    const auto [count, mean, deviation] = joined(a, b, swap);
     return {count, present(a, b, a.mean, b.mean, mean), present(a, b, a.deviation, b.deviation, deviation)};
   }
   template <class X>
   requires std::convertible_to<X, Real>
   constexpr state append(index n, state a, const X& x) const {
     a.count = n;
-    return joined(a, lift(x));
+    const state b = lift(x);
+    return joined(a, b, a.mean >= b.mean);
   }
   constexpr answer lower(state s) const {
     const Real n = detail::from_count<Real>(s.count);
@@ -67,12 +69,11 @@ struct moments {
 
  private:
   /// Of two states of one element or more.
-  static constexpr state joined(state a, state b) {
+  static constexpr state joined(state a, state b, bool swap) {
     const Real in_a = detail::from_count<Real>(a.count);
     const Real in_b = detail::from_count<Real>(b.count);
     const Real n = in_a + in_b;
     // One product inside the fma, the other rounded: which is which depends on the values, not on their sides.
-    const bool swap = (a.mean > b.mean) | ((b.mean == a.mean) & (in_b < in_a));
     const Real rounded = math::select(swap, in_a, in_b) * math::select(swap, a.mean, b.mean);
     const Real sum = math::fma(math::select(swap, in_b, in_a), math::select(swap, b.mean, a.mean), rounded);
     const Real apart = b.mean - a.mean;
