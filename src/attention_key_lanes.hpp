@@ -22,10 +22,11 @@ inline bool asks_second_cache() {
   return false;
 #endif
 }
-/// Such a line. Forced inline, and called beside other work only: g++ drops a call to a function that only prefetches.
+/// Such a line, the second cache asked four times (fp32 24 GB/s; twice 22, once 19). Forced inline, and called beside other work
+/// only: g++ drops a call to a function that only prefetches.
 [[gnu::always_inline]] inline void fetch_line(const char* line, bool second_cache) {
   if (second_cache) {
-    __builtin_prefetch(line, 0, 2);
+    fetch_lines<4>(line, cache_line);
   } else {
     __builtin_prefetch(line, 0, 3);
   }

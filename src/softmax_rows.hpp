@@ -54,10 +54,7 @@ struct row_loops {
     });
   }
   /// Asks memory for a pair of packs.
-  [[gnu::always_inline]] static void fetch(const X* later) {
-    const auto* const first = reinterpret_cast<const char*>(later);
-    for (index b = 0; b < pair * index{sizeof(X)}; b += index{cache_line}) __builtin_prefetch(first + b, 0, 2);
-  }
+  [[gnu::always_inline]] static void fetch(const X* later) { fetch_lines(later, pair * sizeof(X)); }
   template <bool Whole, class T>
   [[gnu::always_inline]] static void store(const two& v, T* to, index count) {
     Whole ? tiles::store<Pack>(v, to) : tiles::store_some<Pack>(v, to, count);

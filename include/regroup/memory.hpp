@@ -80,6 +80,15 @@ inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
   find_pages(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(now) + ahead), bytes);
 }
 
+/// Asks the second cache for lines, which may be past the end of anything, more than once for each: of what it is asked for once,
+/// a Zen 4 leaves out some. (Prefixes of sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
+template <int Times = 2>
+[[gnu::always_inline]] inline void fetch_lines(const void* first, std::size_t bytes) {
+  for (std::size_t at = 0; at < bytes; at += cache_line) {
+    for (int time = 0; time < Times; ++time) __builtin_prefetch(static_cast<const std::byte*>(first) + at, 0, 2);
+  }
+}
+
 /// The bytes from `p` to the next cache line.
 inline std::size_t bytes_to_line(const void* p) {
   return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
@@ -131,10 +140,8 @@ class traffic {
   }
 
  private:
-  /// Asked for twice: of lines that it is asked for once a busy Zen 4 leaves some out (prefixes of sums take up to a quarter
-  /// less time).
   [[gnu::always_inline]] static void fetch_line(std::uintptr_t line) {
-    for (int time = 0; time < 2; ++time) __builtin_prefetch(reinterpret_cast<const void*>(line), 0, 2);
+    fetch_lines(reinterpret_cast<const void*>(line), cache_line);
   }
   std::size_t at_ = 0;  // of both
   std::size_t fetch_end_ = 0, write_end_ = 0;

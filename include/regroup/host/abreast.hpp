@@ -187,7 +187,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
   const auto each = [columns = g.rows, apart = step * g.stride](pack<state_of<M>>* to, const X* ahead,
                                                                 const auto& state_at) {
     const auto group = [&](index p, index first) {
-      for (index r = 0; ahead != nullptr && r < 4; ++r) prefetch<2>(ahead + r * apart + first, abreast);
+      for (index r = 0; ahead != nullptr && r < 4; ++r) fetch_lines(ahead + r * apart + first, abreast * sizeof(X));
       pack<state_of<M>> s;  // elements are no aliases of it
       for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k, first + k));
       for (index k = 0; k < abreast; ++k) to[p].set(k, s.get(k));

@@ -59,7 +59,7 @@ struct moments {
   constexpr state append(index n, state a, const X& x) const {
     a.count = n;
     const state b = lift(x);
-    return joined(a, b, a.mean >= b.mean);
+    return joined(a, b, a.mean >= b.mean);  // of equal means, a's has the larger count or the same
   }
   constexpr answer lower(state s) const {
     const Real n = detail::from_count<Real>(s.count);
