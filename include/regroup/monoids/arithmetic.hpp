@@ -105,11 +105,11 @@ struct count {
   constexpr index lift(const X&) const {
     return 1;
   }
-  template <class Tile>
-  constexpr index lift_tile(const Tile& tile) const {
-    return tile.size();
-  }
   constexpr index operator()(index a, index b) const { return a + b; }
+  template <class X>
+  constexpr index append(index n, index, const X&) const {
+    return n + 1;
+  }
 };
 
 /// Whether any element is true: not zero of either sign (NaN is true). False for nothing. Exact.
