@@ -151,9 +151,13 @@ struct mapped {
   /// that it does so too while the next one is first swept by something quicker.
   template <class M>
   [[gnu::always_inline]] void meanwhile(index i) const {
-    if constexpr (!requires { *load.first; }) return;
-    else if constexpr (is_quick<M>) prefetch<2>(load.first + 2 * tile_elements + i, lanes);
-    else ask_ahead<M>(load.first + i);
+    if constexpr (requires { *load.first; }) {
+      if constexpr (is_quick<M>) {
+        prefetch<2>(load.first + 2 * tile_elements + i, lanes);
+      } else {
+        ask_ahead<M>(load.first + i);
+      }
+    }
   }
 };
 
