@@ -22,7 +22,7 @@ inline bool asks_second_cache() {
   return false;
 #endif
 }
-/// Such a line, the second cache asked four times (fp32 24 GB/s; twice 22, once 19). Forced inline, and called beside other work
+/// Such a line, the second cache asked four times (fp32 25 GB/s; twice 22, once 19). Forced inline, and called beside other work
 /// only: g++ drops a call to a function that only prefetches.
 [[gnu::always_inline]] inline void fetch_line(const char* line, bool second_cache) {
   if (second_cache) {

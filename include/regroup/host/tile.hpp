@@ -48,9 +48,9 @@ template <int Level, class X>
   for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
 }
 
-/// Asks memory for what comes, while M combines the `lanes` elements at `now`. What only compares and selects goes as fast as
-/// memory: the second cache is asked for lines so near that it goes on from there by itself. Whatever takes longer asks for
-/// them twice, the second time of the first cache, so that no combine waits.
+/// Asks memory for what comes, while M combines the `lanes` elements at `now`. What is exact mostly compares and selects, as
+/// fast as memory reads: the second cache is asked for lines so near that it goes on from there by itself. Whatever takes
+/// longer asks for them twice, the second time of the first cache, so that no combine waits.
 template <class M, class X>
 [[gnu::always_inline]] inline void ask_ahead(const X* now) {
   constexpr index near = 2048 / index{sizeof(X)};
