@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""registers.py SOURCE NVCC FLAGS...: no kernel of SOURCE keeps anything on the stack or spills (but what its budget says),
-each stays within its budget of registers and shared memory, none is a trap (what nvcc compiles, without a word, where a
-device would need the address of a host's constant), and ptxas serialises no wgmma. For sm_80 and sm_90, or sm_90a where
-kernels use wgmma. Prints the table that bench/results/gpu.md holds."""
+"""registers.py SOURCE TABLE NVCC FLAGS...: no kernel of SOURCE keeps anything on the stack or spills (but what its budget
+says), each stays within its budget of registers and shared memory, none is a trap (what nvcc compiles, without a word, where
+a device would need the address of a host's constant), and ptxas serialises no wgmma. For sm_80 and sm_90, or sm_90a where
+kernels use wgmma. Writes TABLE, a line a kernel, and what it depends on to TABLE.d."""
 import pathlib
 import re
 import subprocess
@@ -36,7 +36,7 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory[, byte
     "merge_nodes of float on tensor cores": (128, 0),
 }
 here = pathlib.Path(__file__).resolve().parent
-source, nvcc, *flags = sys.argv[1:]
+source, table, nvcc, *flags = sys.argv[1:]
 
 
 def run(*command):
@@ -53,12 +53,12 @@ def short(name):
     return name.removeprefix("void run_kernel<").strip()
 
 
-faults, count = [], 0
+faults, lines = [], []
 with tempfile.TemporaryDirectory() as folder:
     hopper = "90a" if "attention" in pathlib.Path(source).name else "90"
     targets = [f"--generate-code=arch=compute_{a},code=sm_{a}" for a in ("80", hopper)]
     said = run(nvcc, *flags, f"-I{here.parents[1] / 'include'}", *targets, "-fatbin", "-Xptxas", "-v",
-               "--keep", "--keep-dir", folder, "-o", f"{folder}/kernels", source)
+               "-MD", "-MF", f"{table}.d", "-MT", table, "--keep", "--keep-dir", folder, "-o", f"{folder}/kernels", source)
     (ptx,) = pathlib.Path(folder).glob("*compute_90*.ptx")
     if re.search(r"^\s*trap;", ptx.read_text(encoding="utf-8"), re.MULTILINE):
         faults.append("a kernel holds a trap: it needs the address of a constant, or calls what only a host can")
@@ -73,11 +73,11 @@ for block in said.split("Compiling entry function ")[1:]:
     shared = int((re.search(r"(\d+) bytes smem", block) or [0, 0])[1])
     of = " of float" if re.search(r"_nodes<float, .*mma_", name) else ""
     most, most_shared, *most_spilled = BUDGETS[name.split("<")[0] + (of + " on tensor cores" if "mma_" in name else "")]
-    count += 1
-    print(f"{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
+    lines.append(f"{architecture} {registers:4} registers {shared:6} bytes shared  {name}")
     if max(stack, stores) > sum(most_spilled):
         faults.append(f"{architecture} {name}: {stack} bytes of stack, {stores} spilled")
     if registers > most or shared > most_shared:
         faults.append(f"{architecture} {name}: past its budget of {most} registers, {most_shared} bytes")
-print(f"{count} kernels, {len(faults)} faults", *faults, sep="\n")
-sys.exit(bool(faults) or count == 0)
+if faults or not lines:
+    sys.exit("\n".join([f"{source}: {len(lines)} kernels, {len(faults)} faults", *faults]))
+pathlib.Path(table).write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -57,15 +57,16 @@ def flags_of(source):
 
 def programs(options, here, folder):
     """Yields what is to be compared, by name. What is for one instruction set has flags of its own, so it is compiled once
-    for all FLAGS. What is for one that this processor lacks comes from the library, since nothing can run it, but at -O0,
-    where everything is compiled to see that it can be."""
+    for all FLAGS, or comes from the library: at -O2, and for what this processor lacks, since nothing can run it; but at -O0
+    everything is compiled, to see that it can be."""
     if not options.compiler:
         yield "the program", options.program
         return
     # gnu++20, as CMake gives it to consumers: there g++ contracts a * b + c, which strict c++20 would hide.
     command = [options.compiler, options.level, "-std=gnu++20", "-I", str(options.root / "include")]
     sources = sorted((options.root / "src").glob("*.cpp"))
-    kernels = [source for source in sources if target_of(source) in (targets if options.level == "-O0" else here)]
+    compiled = {"-O0": targets, "-O2": []}.get(options.level, here)
+    kernels = [source for source in sources if target_of(source) in compiled]
     others = [source for source in sources if not target_of(source)] + [options.root / "properties/programs/bits.cpp"]
     kernels = compile_each(command, kernels, os.path.join(folder, "kernels"))
     for flags in options.flags:
