@@ -21,6 +21,19 @@
 namespace regroup::tiles {
 namespace {
 
+#ifdef __AVX512F__
+/// Word i of 16 bits is Place{}(i): where a permutation has it from.
+template <class Place>
+inline __m512i places_of_words(Place) {
+  typedef std::int16_t words __attribute__((vector_size(64)));  // NOLINT
+  return [&]<int... I>(std::integer_sequence<int, I...>) {
+    constexpr words places = {static_cast<std::int16_t>(Place{}(I))...};
+    return __m512i(places);
+  }
+  (std::make_integer_sequence<int, 32>{});
+}
+#endif
+
 template <class R, int Bytes>
 struct pack {
   using Real = R;
@@ -180,7 +193,8 @@ struct pack {
     if constexpr (std::is_same_v<T, float16>) {
       return {reinterpret_cast<vector>(_mm512_maskz_cvtph_ps(0xffff, bits))};
     } else {
-      return {reinterpret_cast<vector>(reinterpret_cast<integers>(_mm512_maskz_cvtepu16_epi32(0xffff, bits)) << 16)};
+      const auto from = places_of_words([](int i) { return i / 2; });  // and every other word 0
+      return {reinterpret_cast<vector>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, from, _mm512_castsi256_si512(bits)))};
     }
   }
 #endif

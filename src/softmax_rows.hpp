@@ -175,35 +175,64 @@ struct row_loops {
   };
   static constexpr Real plus_identity = -Real{};
 
-  /// The largest of two packs' worth of lanes.
-  struct maximum {
+  /// The largest element, two packs at a time; NaN does not show.
+  struct maximum_of_numbers {
     two top;
-    maximum() {
+    maximum_of_numbers() {
       unrolled<2>([&](int k) { top[k] = least(); });
     }
-    [[gnu::always_inline]] void add(const two& x) {
-      unrolled<2>([&](int k) { top[k] = Pack::larger(x[k], top[k]); });
+    template <bool Whole>
+    [[gnu::always_inline]] void add(const X* from, const Pack& scale, index count) {
+      maximum_of_numbers other;
+      load<Whole>(other.top, from, scale, count, least());
+      add(other);
+    }
+    void add(const maximum_of_numbers& other) {
+      unrolled<2>([&](int k) { top[k] = Pack::larger(other.top[k], top[k]); });
     }
     [[nodiscard]] Real value() const { return tiles::halved(Pack::larger(top[0], top[1]), Pack::larger); }
     static Pack least() { return Pack::all(-math::detail::infinity<Real>); }
   };
+  /// The same of 16-bit floats as they lie, where NaN may show: by their bits, signed, the largest is the largest unless all are
+  /// negative; then it is the smallest unsigned.
+  struct maximum_of_bits {
+    using word = std::conditional_t<sizeof(X) == 2, std::int16_t, int>;
+    typedef word words __attribute__((vector_size(sizeof(Pack))));                              // NOLINT
+    typedef std::make_unsigned_t<word> unsigned_words __attribute__((vector_size(sizeof(Pack))));  // NOLINT
+    static constexpr word least = static_cast<word>(X(-math::detail::infinity<Real>).bits);
+    words most = least - words{};
+    unsigned_words nearest = reinterpret_cast<unsigned_words>(most);
+
+    template <bool Whole>
+    [[gnu::always_inline]] void add(const X* from, const Pack& /*scale: 1*/, index count) {
+      maximum_of_bits other;
+      std::memcpy(&other.most, from, static_cast<std::size_t>(Whole ? pair : count) * sizeof(X));
+      other.nearest = reinterpret_cast<unsigned_words>(other.most);
+      add(other);
+    }
+    void add(const maximum_of_bits& other) {
+      most = other.most > most ? other.most : most;
+      nearest = other.nearest < nearest ? other.nearest : nearest;
+    }
+    [[nodiscard]] Real value() const {
+      const words top = most < 0 ? reinterpret_cast<words>(nearest) : most;
+      alignas(64) X each[static_cast<std::size_t>(pair)];
+      std::memcpy(each, &top, sizeof top);
+      return tiles::halved(Pack::larger(Pack::load(each), Pack::load(each + width)), Pack::larger);
+    }
+  };
+  using maximum = std::conditional_t<sizeof(X) == 2 && !Scales && (width >= 8), maximum_of_bits, maximum_of_numbers>;
 
   [[gnu::flatten]] static Real largest(const form& f, const X* x) {
     const Pack scale = Pack::all(f.scale);
     maximum all, others;
-    two v;
     index i = 0;
     for (; i + 2 * pair <= f.length; i += 2 * pair) {
-      load<true>(v, x + i, scale, pair, v[0]);
-      all.add(v);
-      load<true>(v, x + i + pair, scale, pair, v[0]);
-      others.add(v);
+      all.template add<true>(x + i, scale, pair);
+      others.template add<true>(x + i + pair, scale, pair);
     }
-    for (; i < f.length; i += pair) {
-      load<false>(v, x + i, scale, f.length - i, maximum::least());
-      all.add(v);
-    }
-    all.add(others.top);
+    for (; i < f.length; i += pair) all.template add<false>(x + i, scale, std::min(f.length - i, pair));
+    all.add(others);
     return all.value();
   }
 
@@ -215,10 +244,9 @@ struct row_loops {
     Real* const weights = row.weights;
     const auto step = [&]<bool Whole>(std::bool_constant<Whole>, index i, index count, const auto& to) {
       fetch(later + i);
-      two v, ahead;
+      two v;
       load<Whole>(v, x + i, scale, count, m);
-      load<Whole>(ahead, next_x + i, scale, count, maximum::least());
-      next.add(ahead);
+      next.template add<Whole>(next_x + i, scale, count);
       unrolled<2>([&](int k) { v[k].x = v[k].x - m.x; });
       tiles::decay<Pack, 2>(v);
       if (OfWeights && weights != nullptr) store<Whole>(v, weights + i, count);

@@ -13,6 +13,7 @@ using all_row_kernels =
                row_kernels<float16, float>, row_kernels<bfloat16, bfloat16>, row_kernels<bfloat16, float>>;
 #if defined(__x86_64__)
 extern const all_row_kernels rows_v3, rows_v4;
+extern const row_kernels<bfloat16, bfloat16> rows_v4_bf16;
 #endif
 
 namespace {
