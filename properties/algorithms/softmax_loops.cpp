@@ -19,10 +19,11 @@ namespace {
 using regroup::index;
 using regroup::view;
 
-constexpr index rows = 7;
+constexpr index rows = 9;
 constexpr index ignored = -100;
 
-/// Rows of numbers; one holds NaN, one +inf, one both, one is all -inf, one has some -inf and very small weights.
+/// Rows of numbers; one holds NaN, one +inf, one both, one is all -inf, one has some -inf and very small weights, one has no
+/// positive number, and one has outputs below the smallest normal number.
 template <class X>
 std::vector<X> elements(index n) {
   std::vector<X> xs(static_cast<std::size_t>(rows * n));
@@ -34,9 +35,11 @@ std::vector<X> elements(index n) {
       if (r == 1 && i == n / 3) x = std::nanf("");
       if (r == 2 && i == n - 1) x = infinity;
       if (r == 3) x = -infinity;
-      if (r == 6 && i == 0) x = std::nanf("");
+      if (r == 6 && i == 0) x = -std::nanf("");
       if (r == 6 && i == n / 2) x = infinity;
       if (r == 4 && i % 3 == 0) x = i % 2 == 0 ? -infinity : -90.0f;
+      if (r == 7) x = i == n / 2 ? -0.0f : -64 * std::abs(x);
+      if (r == 8) x = i % 100 == 0 ? 0 : -87 + x / 32;
       xs[static_cast<std::size_t>(r * n + i)] = X(x);
     }
   }
@@ -87,7 +90,7 @@ void all_verbs() {
     }
     if constexpr (std::same_as<X, Y>) {  // a gradient is of its logits' type
       for (const index target : {index{0}, n / 2, n - 1}) {
-        const std::vector<index> targets = {target, target, target, target, n - 1 - target, ignored, target};
+        const std::vector<index> targets = {target, target, target, target, n - 1 - target, ignored, target, 0, target};
         expect_same<X, Y>(
             n,
             [&](const auto& ex, const auto& x, const auto& y) {

@@ -12,7 +12,7 @@ namespace regroup::host {
 
 /// What the instruction set of a function is compiled for. x86_64_v4_vnni is x86_64_v4 and vpdpwssd, x86_64_v4_bf16 is that
 /// and vdpbf16ps, x86_64_v4_amx is that and AMX's products of bfloat16: all three for attention over 16 bits whose options
-/// allow less than full precision, and nothing else.
+/// allow less than full precision, and the last two for outputs of softmax in bfloat16.
 enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf16, x86_64_v4_amx };
 
 /// The best target of this processor, or what the environment variable REGROUP_TARGET names (`baseline`, `x86-64-v3`,
