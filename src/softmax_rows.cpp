@@ -10,8 +10,8 @@ requires has_row_kernels<X, Y>
 const row_kernels<X, Y>& current_row_kernels() {
   static constexpr all_row_kernels baseline = row_kernels_of<4>();
 #if defined(__x86_64__)
-  const auto target = host::current_target();
   if constexpr (std::same_as<Y, bfloat16>) {
+    const auto target = host::current_target();
     if (target == host::target::x86_64_v4_bf16 || target == host::target::x86_64_v4_amx) return rows_v4_bf16;
   }
   return std::get<row_kernels<X, Y>>(host::best_of(rows_v4, rows_v3, baseline));
