@@ -36,7 +36,9 @@ int main() {
     alone.append(par, mine(q), dense(mine(k), mine(v)), {.mask = regroup::causal{}});
     std::vector<float> result(static_cast<std::size_t>(own * heads * d));
     alone.normalise(view(result.data(), {own, heads, d}).permuted({1, 0, 2}), {}, sinks);
-    for (std::size_t i = 0; i < result.size(); ++i) different += result[i] != out[static_cast<std::size_t>(first * heads * d) + i];
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      different += result[i] != out[static_cast<std::size_t>(first * heads * d) + i];
+    }
   }
   std::printf("one pass over the prompt for three requests: %d of %zu numbers differ from each alone\n", different, out.size());
   return different == 0 ? 0 : 1;

@@ -13,8 +13,8 @@
 namespace regroup::tiles {
 namespace {
 
-/// Into which cache the rows come that are needed soon: the first, in the order of memory; but on AMD the second, in the order of
-/// reading, with pages found before. (A Zen 4 that reads 21 to 28 GB/s: decoding has 11 to 13 by way of the first cache.)
+/// Into which cache the rows come that are needed soon: the first, in the order of memory; but on AMD the second, in the order
+/// of reading, with pages found before. (A Zen 4 that reads 21 to 28 GB/s: decoding has 11 to 13 by way of the first cache.)
 inline bool asks_second_cache() {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd");
@@ -22,8 +22,8 @@ inline bool asks_second_cache() {
   return false;
 #endif
 }
-/// Such a line, the second cache asked four times (fp32 25 GB/s; twice 22, once 19). Forced inline, and called beside other work
-/// only: g++ drops a call to a function that only prefetches.
+/// Such a line, the second cache asked four times (fp32 25 GB/s; twice 22, once 19). Forced inline, and called beside other
+/// work only: g++ drops a call to a function that only prefetches.
 [[gnu::always_inline]] inline void fetch_line(const char* line, bool second_cache) {
   if (second_cache) {
     fetch_lines<4>(line, cache_line);
@@ -32,8 +32,9 @@ inline bool asks_second_cache() {
   }
 }
 
-/// Has pages translated, as `find_pages` does, of `count` rows, wherever they lie: of the tile's keys from `first` on, behind which
-/// its values follow, and then the next tile's keys. One line of each row that begins in another page than the one before.
+/// Has pages translated, as `find_pages` does, of `count` rows, wherever they lie: of the tile's keys from `first` on, behind
+/// which its values follow, and then the next tile's keys. One line of each row that begins in another page than the one
+/// before.
 template <class T>
 [[gnu::always_inline]] inline void find_pages_of_rows(const tile<T>& t, index first, index count) {
   const T* const* const rows = first < t.n ? t.k : first < 2 * t.n ? t.v : t.next_k;

@@ -193,8 +193,8 @@ struct row_loops {
     [[nodiscard]] Real value() const { return tiles::halved(Pack::larger(top[0], top[1]), Pack::larger); }
     static Pack least() { return Pack::all(-math::detail::infinity<Real>); }
   };
-  /// The same of 16-bit floats as they lie, where NaN may show: by their bits, signed, the largest is the largest unless all are
-  /// negative; then it is the smallest unsigned.
+  /// The same of 16-bit floats as they lie, where NaN may show: by their bits, signed, the largest is the largest unless all
+  /// are negative; then it is the smallest unsigned.
   struct maximum_of_bits {
     using word = std::conditional_t<sizeof(X) == 2, std::int16_t, int>;
     typedef word words __attribute__((vector_size(sizeof(Pack))));                              // NOLINT

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // 16-bit floating point as storage: two bytes that widen exactly to float and are rounded back to nearest even.
 // Nothing is computed in 16 bits: a fold widens each element first, so the law is widen(narrow(x)) == x for every x
-// that 16 bits can hold. Conversions are integer selects without branches, so loops of them become packs; a device's are its own, with
-// the same bits.
+// that 16 bits can hold. Conversions are integer selects without branches, so loops of them become packs; a device's are its
+// own, with the same bits.
 // Level: element; includes nothing of ours.
 #pragma once
 

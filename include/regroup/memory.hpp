@@ -63,9 +63,9 @@ inline void finish_past_caches() {
 
 inline constexpr std::size_t page_bytes = 4096;  ///< of small pages, which most arrays lie in
 
-/// Has the addresses of the small pages translated that begin in `bytes` from `first` on, which may be past the end of anything.
-/// Nothing is brought of a page before that, and a Zen 4 does not keep the translation where lines are asked for the second
-/// cache. Forced inline: g++ drops calls of functions that only prefetch.
+/// Has the addresses of the small pages translated that begin in `bytes` from `first` on, which may be past the end of
+/// anything. Nothing is brought of a page before that, and a Zen 4 does not keep the translation where lines are asked for the
+/// second cache. Forced inline: g++ drops calls of functions that only prefetch.
 [[gnu::always_inline]] inline void find_pages(const void* first, std::size_t bytes) {
   const auto from = reinterpret_cast<std::uintptr_t>(first);
   for (auto page = (from + page_bytes - 1) / page_bytes * page_bytes; page < from + bytes; page += page_bytes) {
@@ -80,8 +80,8 @@ inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
   find_pages(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(now) + ahead), bytes);
 }
 
-/// Asks the second cache for lines, which may be past the end of anything, more than once for each: of what it is asked for once,
-/// a Zen 4 leaves out some. (Prefixes of sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
+/// Asks the second cache for lines, which may be past the end of anything, more than once for each: of what it is asked for
+/// once, a Zen 4 leaves out some. (Prefixes of sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
 template <int Times = 2>
 [[gnu::always_inline]] inline void fetch_lines(const void* first, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += cache_line) {

@@ -191,7 +191,8 @@ TEST(attention_ragged, misuse) {
   refused<regroup::shape_error>(
       [&] { regroup::attention(par, ragged(q, query_offsets), dense(all.k.view(), all.v.view()), out.view()); });
   const auto requests = static_cast<index>(query_offsets.size()) - 1;
-  const auto k = cases::normal<float>({requests, key_heads, 9, d}, 4), v = cases::normal<float>({requests, key_heads, 9, dv}, 5);
+  const auto k = cases::normal<float>({requests, key_heads, 9, d}, 4);
+  const auto v = cases::normal<float>({requests, key_heads, 9, dv}, 5);
   for (const index count : {requests - 1, requests + 1}) {
     const std::vector<index> lengths(static_cast<std::size_t>(count), 9);
     refused<regroup::shape_error>(

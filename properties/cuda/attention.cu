@@ -154,7 +154,9 @@ struct memory {
 template <class Device, class T>
 calls::results<float> answer(const Device& on, const calls::call<T>& c) {
   const memory there;
-  const auto zeros = [](const shape& e) { return std::vector<float>(static_cast<std::size_t>(view<float>(nullptr, e).size())); };
+  const auto zeros = [](const shape& e) {
+    return std::vector<float>(static_cast<std::size_t>(view<float>(nullptr, e).size()));
+  };
   const gpu::array<float> out(zeros(c.full())), lse(zeros(c.outer()));
   c.on_a_device(there, [&](const auto& q, const auto& keys, const auto& given) {
     const cuda::attention_options options{.scale = given.scale,

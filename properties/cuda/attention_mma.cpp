@@ -94,9 +94,10 @@ TYPED_TEST(attention_mma, scores_as_large_as_they_come) {  // whose frame, times
     const auto got = attend(p);
     cases::worst_ratio worst;
     for (index i = 0; i < 5; ++i) {
-      const auto expected = cases::define(
-          cases::keys_of<T>(p.q.view()[0][0][i], p.k.view()[0][0], p.v.view()[0][0], 0.25L, [](index, auto&) { return true; }), 16, 8,
-          0x1p-24, 0x1p-24, 0, cases::narrow_weight_u<T>, cases::of_tensor_cores<T>(true));
+      const auto expected =
+          cases::define(cases::keys_of<T>(p.q.view()[0][0][i], p.k.view()[0][0], p.v.view()[0][0], 0.25L,
+                                          [](index, auto&) { return true; }),
+                        16, 8, 0x1p-24, 0x1p-24, 0, cases::narrow_weight_u<T>, cases::of_tensor_cores<T>(true));
       worst.add(expected, got.out.values.data() + i * 8, got.lse.values[static_cast<std::size_t>(i)]);
     }
     EXPECT_LE(worst.ratio, 1) << size;
@@ -301,7 +302,8 @@ TEST(attention_mma_faults, every_barrier) {  // two tiles, and two panels of col
     problem<bfloat16> p(1, 1, 64, 70, 72 + more, 64 - more);
     p.v.view()(0, 0, 67, 0) = bfloat16(infinity);  // whose weight another lane has
     constexpr int once = 1 + 3 * 2, outcome = 1, of_row = 1;
-    EXPECT_EQ(each_is_caught(fault::skip_barrier, attends(p, causal{}), 0, looks * barriers_of_look + once + outcome + once + of_row),
+    EXPECT_EQ(each_is_caught(fault::skip_barrier, attends(p, causal{}), 0,
+                             looks * barriers_of_look + once + outcome + once + of_row),
               looks * barriers_of_look + 2 * (once + outcome) + of_row + 1);
   }
 }

@@ -18,8 +18,9 @@
 
 namespace emulated {
 
-/// The C library's own _longjmp: AddressSanitizer would put one in its place that asks the operating system for a signal's stack
-/// and forgets which bytes around the frames are no variable's; _FORTIFY_SOURCE one that refuses to leave for another stack.
+/// The C library's own _longjmp: AddressSanitizer would put one in its place that asks the operating system for a signal's
+/// stack and forgets which bytes around the frames are no variable's; _FORTIFY_SOURCE one that refuses to leave for another
+/// stack.
 inline const auto jump_to =
     reinterpret_cast<void (*)(jmp_buf, int)>(dlsym(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD), "_longjmp"));
 

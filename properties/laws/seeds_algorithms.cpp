@@ -32,7 +32,7 @@ TEST(seeds_algorithms, claim_4_naive_softmax_breaks_in_fp16_and_safe_does_not) {
   EXPECT_NEAR(total, 1, 4 * 0x1p-11);
 }
 
-/// exp(x - lse) in long double, and each probability's bound: u [(1 + slope) (M - x) + 2 c + 3] + rel(s), times the probability.
+/// exp(x - lse) in long double, and each probability's bound: u [(1 + slope) (M - x) + 2 c + 3] + rel(s), times it.
 TEST(seeds_algorithms, claim_5_three_passes_are_two) {
   const auto xs = normals(1024, 1, 4);
   std::vector<float> three(xs.size());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What tiles on tensor cores have in common, whatever the type: 16 rows to a warp, or twice 16, m and l replicated over the
-// four lanes that share a row, scores of 64 keys in their registers; how scores become visible ones, and raise a state's maximum.
+// four lanes that share a row, scores of 64 keys in their registers; how scores become visible ones and raise a maximum.
 // Level: warp and block.
 #pragma once
 

@@ -248,7 +248,8 @@ class device_block : public device_cluster {
 
 /// Runs a kernel object: `run_kernel<<<blocks, threads_of<Kernel>, 0, stream>>>(kernel)`.
 template <class Kernel>
-__global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>) run_kernel(const __grid_constant__ Kernel kernel) {
+__global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>)
+    run_kernel(const __grid_constant__ Kernel kernel) {
   device_block here;
   kernel(here);
 }

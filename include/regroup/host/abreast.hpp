@@ -181,7 +181,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
   const auto places = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count)));
   auto* top = room;
   const auto row = [x = g.first, stride = g.stride](index i) { return x + i * stride; };
-  // Memory does not foresee the rows of a lane, and is asked for four of them, from `ahead` on, if a cache has not got them all.
+  // Memory does not foresee the rows of a lane, and is asked for four of them, from `ahead` on, unless a cache has them all.
   const bool asks = g.length * g.rows * index{sizeof(X)} > index{1} << 20;
   const auto rows_ahead = [&](index i) { return asks ? row(i) : nullptr; };
   const auto each = [columns = g.rows, apart = step * g.stride](pack<state_of<M>>* to, const X* ahead,

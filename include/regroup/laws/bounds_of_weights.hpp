@@ -71,7 +71,7 @@ struct bound<log_sum_exp<Real>> {
   }
 };
 
-/// l as above; each number of O: u sum w |v| [(1 + slope) (M - x) + c (r + 1) + h + 1]; divided by l, and |o| (rel(l) + u) more.
+/// l as above; each number of O: u sum w |v| [(1 + slope) (M - x) + c (r + 1) + h + 1]; divided by l, |o| (rel(l) + u) more.
 template <class Real, class Vector>
 struct bound<softmax_mean<Real, Vector>> {
   template <class Score, class Value>
