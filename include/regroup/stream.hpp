@@ -290,6 +290,9 @@ class accumulator {
   /// Elements go to the ragged ends; whole tiles in between to add_tiles(source, first element, number of tiles).
   template <class Source, class AddTiles>
   void push_source(const Source& s, const AddTiles& add_tiles) {
+    static_assert(std::convertible_to<decltype(widen(s[0])), widened<X>>,
+                  "regroup: what is pushed does not become this accumulator's element; name its type where the monoid's lift "
+                  "takes many: accumulator<moments<float>, float>");
     const index n = s.size();
     (void)streams::sum_of_counts(count_, streams::sum_of_counts(next_, n));
     for (index i = 0; i < n;) {

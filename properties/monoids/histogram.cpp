@@ -58,3 +58,9 @@ TEST(histogram, refuses_what_is_no_range) {
   EXPECT_THROW((regroup::histogram<float>{not_a_number<double>, 1, 3}), regroup::argument_error);
   EXPECT_THROW((regroup::histogram<float>{0, 1, 0}), regroup::argument_error);
 }
+
+TEST(histogram, refuses_counts_of_other_bins) {
+  const regroup::histogram<float> three{0, 1, 3}, five{0, 1, 5};
+  EXPECT_THROW((void)three(three.identity(), five.identity()), regroup::argument_error);
+  EXPECT_THROW((void)five(five.identity(), three.identity()), regroup::argument_error);
+}

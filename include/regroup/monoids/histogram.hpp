@@ -52,7 +52,11 @@ class histogram {
     count_in(s, static_cast<Real>(x));
     return s;
   }
+  /// Throws argument_error where a and b are of other numbers of bins.
   constexpr state operator()(state a, const state& b) const {
+    if (a.size() != b.size()) {
+      throw_argument("histograms of " + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " bins cannot be merged");
+    }
     for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
     return a;
   }
