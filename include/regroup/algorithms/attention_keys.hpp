@@ -71,6 +71,8 @@ view<T> request(const view<T>& x, const std::vector<index>& offsets, std::size_t
 /// Keys and values as `attention` reads them. Made by `dense` or `paged`, which say what the members mean.
 template <class T>
 struct attention_source {
+  static_assert(std::same_as<widened<T>, float> || std::same_as<T, double>,
+                "regroup: attention takes float16, bfloat16, float or double");
   using element = T;
   view<const T> k;
   view<const T> v;

@@ -282,6 +282,9 @@ class attention_mask {
           if constexpr (std::convertible_to<rule, mask_rules::bound_pointer>) {
             return m.bind(e);
           } else {
+            static_assert(!requires { typename M::element_type; },
+                          "regroup: a view is no mask by itself; additive(view) adds its numbers to the scores, boolean(view) "
+                          "says which keys are seen");
             static_assert(
                 std::same_as<rule, no_mask> || mask_rules::has_range<rule> || mask_rules::has_function<rule, float>,
                 "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
