@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "regroup/error.hpp"
 #include "regroup/laws.hpp"
 #include "regroup/laws/checker.hpp"
 #include "regroup/laws/choices.hpp"
@@ -82,10 +83,11 @@ laws::report check_laws(const M& m, const rc::Gen<X>& generate, const Options& o
   return check_laws(m, laws::from_rapidcheck<X>{generate}, options, reference);
 }
 
-/// With elements drawn from samples, the earlier the simpler.
+/// With elements drawn from samples, the earlier the simpler. Throws argument_error where there are none.
 template <class M, class X, laws::law_settings Options = law_options, class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const std::vector<X>& samples, const Options& options = {},
                         const Reference& reference = {}) {
+  if (samples.empty()) throw_argument("check_laws draws elements from samples, and got none");
   return check_laws(m, laws::one_of<X>{samples}, options, reference);
 }
 
