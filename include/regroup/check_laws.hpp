@@ -9,6 +9,7 @@
 #include <concepts>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -51,7 +52,7 @@ concept law_settings = requires {
 
 /// Checks every law of regroup/laws.hpp for `m` on elements from `generate`, and that reduce, scan and stream on any
 /// number of threads keep the sequential bits; never throws for a law that falls, and returns what it found: print it,
-/// or ask `passed()`. `reference` (optional) maps a span of elements to the answer by other means: the only law that
+/// or ask `passed()`. Throws argument_error where no cases are asked for. `reference` (optional) maps a span of elements to the answer by other means: the only law that
 /// tells an operator from its mirror image. Reals are compared bitwise where the law or `is_exact` asks for it, else
 /// within `laws::bound<M>` or the monoid's `error_bound`, else within what moving every number by 4 u does. A second or
 /// so of time; link regroup::laws.
@@ -61,6 +62,7 @@ laws::report check_laws(const M& m, const Generate& generate, const Options& opt
                         const Reference& reference = {}) {
   using element = std::remove_cvref_t<std::invoke_result_t<const Generate&, laws::choices&>>;
   require_monoid<M, element>();
+  if (options.cases < 1) throw_argument("check_laws needs one case or more; got " + std::to_string(options.cases));
   return laws::detail::checker<M, element, Generate, Options, Reference>(m, generate, options, reference).run();
 }
 

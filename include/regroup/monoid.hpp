@@ -116,28 +116,26 @@ template <class M>
 using answer_of = decltype(regroup::lower(std::declval<const M&>(), std::declval<const state_of<M>&>()));
 
 namespace detail {
-template <class M>
-struct lifted_element {
-  using type = state_of<M>;
-};
 template <class M, class C, class X>
 X parameter_of(state_of<M> (C::*)(X) const);
 template <class M>
-  requires requires { parameter_of<M>(&M::lift); }
-struct lifted_element<M> {
-  using type = std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>;
-};
-template <class M>
-  requires(!requires { parameter_of<M>(&M::lift); } && has_lift<M, answer_of<M>>)
-struct lifted_element<M> {
-  using type = std::remove_cvref_t<answer_of<M>>;
-};
+constexpr auto element_of_lift() {
+  if constexpr (requires { typename M::element; }) {
+    return std::type_identity<typename M::element>{};
+  } else if constexpr (requires { parameter_of<M>(&M::lift); }) {
+    return std::type_identity<std::remove_cvref_t<decltype(parameter_of<M>(&M::lift))>>{};
+  } else if constexpr (has_lift<M, answer_of<M>>) {
+    return std::type_identity<std::remove_cvref_t<answer_of<M>>>{};
+  } else {
+    return std::type_identity<state_of<M>>{};
+  }
+}
 }  // namespace detail
 
-/// The elements a monoid is for, where nobody says: what `M::lift` takes; where that takes many types, the answer's if it
-/// is one of them (log_sum_exp<float>: float); and the state where there is no `lift`.
+/// The elements a monoid is for, where nobody says: its member type `element`; else what `M::lift` takes; where that takes many
+/// types, the answer's if it is one of them; and the state where there is no `lift`.
 template <class M>
-using lifted_element = typename detail::lifted_element<M>::type;
+using lifted_element = typename decltype(detail::element_of_lift<M>())::type;
 
 /// `lift` as a function object, for other libraries' transform-reduce:
 /// `std::transform_reduce(first, last, m.identity(), m, regroup::lifting(m))`.

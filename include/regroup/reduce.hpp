@@ -23,7 +23,7 @@ template <class Input, class Out>
 auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   if constexpr (requires { view(out); }) {
     const auto v = view(out);
-    if constexpr (requires { view(in); }) require_apart(view(in), v, false);
+    require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
     return [v]<class Answer>(index row, Answer&& answer) {
       using place = std::remove_cvref_t<decltype(*v.data())>;
@@ -91,11 +91,12 @@ void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out
 }
 
 /// Reduces S segments of a range: segment s is [offsets[s], offsets[s + 1]), and may be empty. Offsets hold S + 1 entries
-/// from 0 to the number of elements and never decrease; otherwise offsets_error.
+/// from 0 to the number of elements and never decrease; otherwise offsets_error. Throws shape_error, and overlap_error where `out` shares memory with either.
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
 void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& out, const M& m,
                      const Projection& projection = {}) {
   const segments batch(as_source(xs), as_source(offsets));
+  require_own_memory(offsets, out);
   verbs::fold(ex, batch, m, projection, verbs::output(xs, out, batch.size()));
 }
 
@@ -123,9 +124,6 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   };
   const auto first_keys = room(keys_out);
   const auto answers = room(out);
-  const auto require_own_memory = [](const auto& in, const auto& places) {
-    if constexpr (requires { view(in); }) require_apart(view(in), places, false);
-  };
   require_own_memory(keys, first_keys);
   require_own_memory(keys, answers);
   require_own_memory(xs, first_keys);

@@ -280,6 +280,7 @@ template <class Source, class Offsets>
 class segments {
  public:
   segments(const Source& elements, const Offsets& offsets) : elements_(elements), offsets_(offsets) {
+    static_assert(std::integral<element_of<Offsets>>, "regroup: segment offsets are integers");
     if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
     const auto at = [&](index s) { return static_cast<index>(offsets[s]); };
     if (at(0) != 0) throw_offsets("segment offsets must begin at 0; got " + std::to_string(at(0)));

@@ -104,8 +104,8 @@ inline index sum_of_counts(index a, index b) {
 
 }  // namespace streams
 
-/// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. For a monoid whose `lift`
-/// takes any type name the element: `accumulator<count, float>`. Holds O(log n) states and at most two tiles of elements,
+/// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. Elements become X, the
+/// `element` that a monoid names or what its `lift` takes; where that is anything, say: `accumulator<count, Word>`. Holds O(log n) states and at most two tiles of elements,
 /// which are copies: a state may borrow what X borrows (string_view), not what X owns (string). Positions go up to 2^62.
 template <class M, class X = lifted_element<M>>
 class accumulator {
@@ -292,7 +292,7 @@ class accumulator {
   void push_source(const Source& s, const AddTiles& add_tiles) {
     static_assert(std::convertible_to<decltype(widen(s[0])), widened<X>>,
                   "regroup: what is pushed does not become this accumulator's element; name its type where the monoid's lift "
-                  "takes many: accumulator<moments<float>, float>");
+                  "takes many: accumulator<count, std::string>");
     const index n = s.size();
     (void)streams::sum_of_counts(count_, streams::sum_of_counts(next_, n));
     for (index i = 0; i < n;) {

@@ -272,6 +272,12 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }
 
+/// Throws overlap_error where an output shares memory with what is read, as far as both are views of some.
+template <class In, class Out>
+void require_own_memory(const In& in, const Out& out) {
+  if constexpr (requires { view(in), view(out); }) require_apart(view(in), view(out), false);
+}
+
 /// What verbs ask of their outputs, on a host and on a device.
 inline void require_places(const shape& places, index size, index count) {
   if (size != count) {

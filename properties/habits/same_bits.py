@@ -62,7 +62,7 @@ def programs(options, here, folder):
     if not options.compiler:
         yield "the program", options.program
         return
-    # gnu++20, as CMake gives it to consumers: there g++ contracts a * b + c, which strict c++20 would hide.
+    # As CMake gives it to consumers; there g++ contracts a * b + c.
     command = [options.compiler, options.level, "-std=gnu++20", "-I", str(options.root / "include")]
     sources = sorted((options.root / "src").glob("*.cpp"))
     compiled = {"-O0": targets, "-O2": []}.get(options.level, here)

@@ -82,5 +82,10 @@ TEST(users, with_their_own_bound) {
   EXPECT_TRUE(holds(check_laws(rounded_to_hundredths{}, hundredths)));
 }
 
+TEST(users, of_nothing) {
+  EXPECT_THROW(check_laws(max_sum{}, {.cases = 0}), argument_error);
+  EXPECT_THROW(check_laws(max_sum{}, std::vector<float>{}), argument_error);
+}
+
 }  // namespace
 }  // namespace regroup::laws

@@ -1,10 +1,11 @@
-// expect: name its type where the monoid's lift takes many: accumulator<moments<float>, float>
+// expect: name its type where the monoid's lift takes many: accumulator<count, std::string>
+#include <string>
 #include <vector>
 
 #include "regroup/regroup.hpp"
 
 int main() {
-  regroup::accumulator moments{regroup::moments<double>{}};
-  moments.push(std::vector<double>{1, 2, 3});
-  return static_cast<int>(moments.value().count);
+  regroup::accumulator words{regroup::count{}};
+  words.push(std::vector<std::string>{"one", "two"});
+  return static_cast<int>(words.value());
 }

@@ -23,11 +23,11 @@ struct sum {
 using view = regroup::view<int>;
 
 template <class F>
-void refused(const F& f) {
-  std::vector<int> memory(100, 1);
+void refused(const F& f, const std::vector<int>& numbers = std::vector<int>(100, 1)) {
+  std::vector<int> memory = numbers;
   EXPECT_THROW(f(regroup::seq, memory.data()), regroup::overlap_error);
   EXPECT_THROW(f(regroup::par, memory.data()), regroup::overlap_error);
-  EXPECT_EQ(memory, std::vector<int>(100, 1));
+  EXPECT_EQ(memory, numbers);
 }
 
 }  // namespace
@@ -54,6 +54,15 @@ TEST(overlap, segments_of_a_scan) {
   refused([&](const auto& ex, int* p) {
     regroup::inclusive_scan_segments(ex, view(p, {20}), offsets, view(p + 3, {20}), sum{});
   });
+}
+
+TEST(overlap, results_inside_the_offsets) {
+  const std::vector<int> elements(3, 1);
+  const std::vector<int> offsets = {0, 1, 2, 3, 3, 3};
+  refused([&](const auto& ex, int* p) {
+    regroup::reduce_segments(ex, elements, std::span(p, 6), std::span(p + 1, 5), sum{}); }, offsets);
+  refused([&](const auto& ex, int* p) {
+    regroup::exclusive_scan_segments(ex, elements, std::span(p, 6), std::span(p + 3, 3), sum{}); }, offsets);
 }
 
 TEST(overlap, results_inside_the_elements) {

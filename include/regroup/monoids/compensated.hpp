@@ -16,6 +16,7 @@ namespace regroup {
 /// Infinities stay infinite with an error of 0; opposite ones, and NaN in, give NaN. 8 additions a combine.
 template <std::floating_point Real>
 struct compensated_plus {
+  using element = Real;
   struct state {
     Real sum;
     Real error;

@@ -35,6 +35,14 @@ template <std::size_t k, class State>
 constexpr State&& get(fanout_part<k, State>&& s) {
   return std::move(s.part);
 }
+/// The type that all members' elements become, where there is one.
+template <class... Monoids>
+struct common_element {};
+template <class... Monoids>
+  requires requires { typename std::common_type_t<lifted_element<Monoids>...>; }
+struct common_element<Monoids...> {
+  using element = std::common_type_t<lifted_element<Monoids>...>;
+};
 }  // namespace detail
 
 /// The states of a fanout side by side: an aggregate, trivially copyable where they all are; `get<k>(state)` is the
@@ -45,7 +53,7 @@ using fanout_state = detail::fanout_parts<std::index_sequence_for<States...>, St
 /// `auto [n, stats, low] = reduce(par, xs, fanout{count{}, moments<double>{}, minimum<double>{}})`: every member lifts
 /// every element; the answer is the tuple of their answers.
 template <class... Monoids>
-class fanout {
+class fanout : public detail::common_element<Monoids...> {
  public:
   using state = fanout_state<state_of<Monoids>...>;
   static constexpr bool is_commutative = (regroup::is_commutative<Monoids> && ...);

@@ -23,6 +23,7 @@ namespace regroup {
 template <std::floating_point Real>
 class histogram {
  public:
+  using element = Real;
   using state = std::vector<index>;
   static constexpr bool is_commutative = true;
   static constexpr bool is_exact = true;
@@ -55,7 +56,8 @@ class histogram {
   /// Throws argument_error where a and b are of other numbers of bins.
   constexpr state operator()(state a, const state& b) const {
     if (a.size() != b.size()) {
-      throw_argument("histograms of " + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " bins cannot be merged");
+      throw_argument("histograms of " + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
+                     " bins cannot be merged");
     }
     for (std::size_t i = 0; i < a.size(); ++i) a[i] += b[i];
     return a;

@@ -13,6 +13,7 @@ namespace regroup {
 /// State (sum, count) with identity (-0, 0); |error| <= (h u sum |x|) / n + 2 u |mean|, h combines deep.
 template <std::floating_point Real>
 struct mean {
+  using element = Real;
   struct state {
     Real sum;
     index count;

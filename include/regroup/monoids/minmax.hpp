@@ -12,6 +12,7 @@ namespace regroup {
 /// (+inf, -inf) for nothing (integers: the type's limits, crossed).
 template <number T>
 struct minmax {
+  using element = T;
   struct state {
     T min;
     T max;

@@ -31,6 +31,7 @@ constexpr Real from_count(index n) {
 /// the mean infinite (opposite ones: NaN). Relative error of the variance ~ n u sqrt(1 + mean^2 / variance).
 template <std::floating_point Real>
 struct moments {
+  using element = Real;
   struct state {
     index count;
     Real mean;

@@ -24,6 +24,7 @@ namespace regroup {
 template <std::floating_point Real>
 requires math::detail::binary<Real>
 struct scaled_product {
+  using element = Real;
   struct state {
     Real mantissa;    ///< 1 <= |mantissa| < 2
     double exponent;  ///< -inf for 0, +inf for infinity, NaN for NaN; otherwise an integer

@@ -28,6 +28,7 @@ class top_k {
   static constexpr bool is_fixed = K >= 0;
 
  public:
+  using element = indexed<T>;
   using state = std::conditional_t<is_fixed, std::array<indexed<T>, static_cast<std::size_t>(is_fixed ? K : 0)>,
                                    std::vector<indexed<T>>>;
   static constexpr bool is_commutative = true;
