@@ -4,7 +4,8 @@
 //   tile t     = positions [T t, T t + T); its state, the leaf, is `lift_tile`, or the fold of L lanes (host/lanes.hpp)
 //   reduce     = perfect(leaves): adjacent pairs, level by level, padded right to a power of two, absent operands skipped
 //   a forest   = the maximal aligned nodes of an interval of tiles: what a worker, a stream or a rank hands up
-// Executors evaluate only nodes of this tree; adjacent forests merge to the same bits.
+// Executors evaluate only nodes of this tree; adjacent forests merge to the same bits. All NaNs count as one: sign and payload
+// are the processor's.
 #pragma once
 
 #include <bit>
