@@ -5,7 +5,8 @@
 //   reduce     = perfect(leaves): adjacent pairs, level by level, padded right to a power of two, absent operands skipped
 //   a forest   = the maximal aligned nodes of an interval of tiles: what a worker, a stream or a rank hands up
 // Executors evaluate only nodes of this tree; adjacent forests merge to the same bits. All NaNs count as one: sign and payload
-// are the processor's.
+// are the processor's. All threads compute in the floating-point environment of the calling one: instruction sets agree in the
+// default one; in another, say with denormals flushed, the bits of any threads do.
 #pragma once
 
 #include <bit>

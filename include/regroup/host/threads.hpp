@@ -3,12 +3,13 @@
 //     int concurrency() const;                     how many calls may run at once
 //     void bulk(index n, const auto& f) const;     f(0), ..., f(n - 1), each once, on any threads; returns when all are done
 // folds and scans in the contract's order. Workers fold aligned intervals of tiles and hand up forests, or scan tiles and
-// hand on carries, so any threads give the same bits. Small inputs stay on the calling thread. Whosever the threads are,
-// the work is a `pool`'s, so a verb is compiled once for all of them. Level: thread.
+// hand on carries, and round as the calling thread does, so any threads give the same bits. Small inputs stay on that one.
+// Whosever the threads are, the work is a `pool`'s, so a verb is compiled once for all of them. Level: thread.
 #pragma once
 
 #include <algorithm>
 #include <atomic>
+#include <cfenv>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -49,6 +50,32 @@ class task {
  private:
   const void* body_;
   void (*call_)(const void*, index);
+};
+
+/// How a thread rounds, and whether it flushes denormals to zero: its own affair, and for others to do as it does.
+class float_environment {
+ public:
+  float_environment() noexcept { std::fegetenv(&environment_); }
+
+  /// body() as the thread computes that this was made by.
+  template <class Body>
+  void with(const Body& body) const {
+    if (is_here()) return body();
+    const float_environment here;
+    std::fesetenv(&environment_);
+    body();
+    std::fesetenv(&here.environment_);
+  }
+
+ private:
+#if defined(__x86_64__)
+  static unsigned control() noexcept { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // all but what has happened so far
+  [[nodiscard]] bool is_here() const noexcept { return control() == control_; }
+  unsigned control_ = control();
+#else
+  static bool is_here() noexcept { return false; }
+#endif
+  std::fenv_t environment_;
 };
 
 /// An executor on the threads of another, which it does not own.
@@ -249,20 +276,23 @@ class pool {
     });
   }
 
-  /// bulk(), with the first exception brought to the caller and no further work begun after it.
+  /// bulk(), computed as the caller computes, with the first exception brought there and no further work begun after it.
   template <class Body>
   void each(index n, const Body& body) const {
     std::atomic<bool> failed = false;
     std::exception_ptr first;
     std::mutex one_at_a_time;
+    const float_environment callers;
     const auto unless_failed = [&](index i) {
       if (failed.load(std::memory_order_relaxed)) return;
-      try {
-        body(i);
-      } catch (...) {
-        const std::lock_guard lock(one_at_a_time);
-        if (!failed.exchange(true)) first = std::current_exception();
-      }
+      callers.with([&] {
+        try {
+          body(i);
+        } catch (...) {
+          const std::lock_guard lock(one_at_a_time);
+          if (!failed.exchange(true)) first = std::current_exception();
+        }
+      });
     };
     bulk_(owner_, n, unless_failed);
     if (first) std::rethrow_exception(first);
