@@ -53,9 +53,9 @@ struct grid {
   index pitch = 0;
 
   constexpr T& operator()(index i, index k) const noexcept { return first[i * stride + k * pitch]; }
-  constexpr operator grid<const T>() const noexcept  // NOLINT: implicit on purpose
-    requires(!std::is_const_v<T>)
-  {
+  template <class U>
+    requires(!std::is_const_v<T> && std::same_as<U, const T>)
+  constexpr operator grid<U>() const noexcept {  // NOLINT: implicit on purpose
     return {first, rows, length, stride, pitch};
   }
   /// `n` elements of every row from element `i` on.

@@ -115,11 +115,10 @@ class view {
       strides_.push_back(static_cast<index>(other.stride(a)));
     }
   }
-  constexpr operator view<const T>() const  // NOLINT: implicit on purpose
-    requires(!std::is_const_v<T>)
-  {
-    return {data_, extents_, strides_};
-  }
+  template <class U>
+    requires(std::is_const_v<T> && std::same_as<const U, T>)
+  constexpr view(const view<U>& other)  // NOLINT: implicit on purpose
+      : data_(other.data()), extents_(other.extents()), strides_(other.strides()) {}
 
   [[nodiscard]] constexpr T* data() const noexcept { return data_; }
   [[nodiscard]] constexpr int rank() const noexcept { return extents_.size(); }

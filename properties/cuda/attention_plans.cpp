@@ -2,6 +2,7 @@
 // Which kernels a call of attention on a device is given, over all shapes, and what it refuses: plain host code.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 #include <string>
 #include <tuple>
@@ -39,12 +40,13 @@ cuda::attention_call<float> call_of(index batches, index key_heads, int group, i
 }
 
 TEST(attention_plans, cover_every_row_and_column_once) {
-  for (const auto& [batches, key_heads, group, queries, dv] : {std::tuple{1, 1, 1, 1, 1},
-                                                               {2, 3, 4, 5, 128},
-                                                               {1, 2, 1, 33, 129},
-                                                               {3, 1, 8, 1, 64},
-                                                               {1, 1, 1, 300, 65},
-                                                               {2, 2, 2, 9, 0}}) {
+  for (const auto& extents : {std::array{1, 1, 1, 1, 1},
+                              {2, 3, 4, 5, 128},
+                              {1, 2, 1, 33, 129},
+                              {3, 1, 8, 1, 64},
+                              {1, 1, 1, 300, 65},
+                              {2, 2, 2, 9, 0}}) {
+    const int batches = extents[0], key_heads = extents[1], group = extents[2], queries = extents[3], dv = extents[4];
     const auto call = call_of(batches, key_heads, group, queries, 10, dv);
     for (const int rows : {8, 32}) {
       for (const int columns : {64, 128}) {

@@ -113,7 +113,8 @@ template <class T, class Out>
 void expect_each_alone(const batch<T>& b, const cases::answer<T, Out>& got,
                        const std::vector<std::pair<key_range, key_range>>& requests) {
   std::vector<bool> is_written(static_cast<std::size_t>(b.q.count + 2 * margin), false);
-  for (const auto& [q, k] : requests) {
+  for (const auto& request : requests) {
+    const key_range &q = request.first, &k = request.second;
     const auto alone = emulated::on_the_host<T, Out>(b.q.part(q), regroup::dense(b.k.part(k), b.v.part(k)),
                                                      {.mask = causal{}});
     const auto part = [&](const auto& x) { return slice(x.view(), 0, margin + q.first, margin + q.last); };

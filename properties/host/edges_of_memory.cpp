@@ -83,8 +83,8 @@ TEST(edges_of_memory, scan) {
 }
 
 TEST(edges_of_memory, columns) {
-  for (const auto& [rows, columns] : {std::pair<index, index>{3, 7}, {130, 33}, {700, 300}, {2100, 1003}}) {
-    const regroup::shape all = {rows, columns};
+  for (const auto& all : {regroup::shape{3, 7}, {130, 33}, {700, 300}, {2100, 1003}}) {
+    const index rows = all[0], columns = all[1];
     expect_same_bits<float>(rows * columns, columns, [&](const float* x, float* y, int threads) {
       regroup::reduce_axes(regroup::par.with_threads(threads), view<const float>(x, all), {0}, view<float>(y, {columns}),
                            regroup::plus<float>{});

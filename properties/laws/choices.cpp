@@ -3,6 +3,8 @@
 // the generator can make, and states of any make are taken apart.
 #include <rapidcheck.h>
 
+#include <algorithm>
+#include <concepts>
 #include <optional>
 #include <set>
 
@@ -117,10 +119,23 @@ TEST(choices, reports_are_readable) {
   EXPECT_NE(text.str().find("((a b) c) d = "), std::string::npos) << r;
 }
 
+struct range_of_anything {
+  struct state {
+    double low, high;
+  };
+  template <std::convertible_to<double> X>
+  state lift(const X& x) const {
+    return {static_cast<double>(x), static_cast<double>(x)};
+  }
+  state identity() const { return {1, -1}; }
+  state operator()(state a, state b) const { return {std::min(a.low, b.low), std::max(a.high, b.high)}; }
+};
 TEST(choices, of_elements_nobody_named) {
   EXPECT_EQ(check_laws(log_sum_exp<float>{}, algebra_options{.cases = 1}).element, "float");
   EXPECT_EQ(check_laws(plus<double>{}, algebra_options{.cases = 1}).element, "double");
-  static_assert(!detail::element_is_known<moments<float>>);
+  EXPECT_EQ(check_laws(moments<float>{}, algebra_options{.cases = 1}).element, "float");
+  EXPECT_EQ(check_laws(fanout{count{}, moments<double>{}}, algebra_options{.cases = 1}).element, "double");
+  static_assert(!detail::element_is_known<range_of_anything>);
 }
 
 // Taking apart. --------------------------------------------------------------------------------------------------

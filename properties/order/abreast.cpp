@@ -163,7 +163,8 @@ void expect_trees_of_columns() {
 }
 /// Sums and prefixes along the middle axis of a view: columns side by side in runs that end, also where no thread's share does.
 TEST(abreast_columns, in_runs) {
-  for (const auto& [many, n, run] : {std::array<index, 3>{7, 300, 40}, {3, 65, 100}, {40, 33, 33}, {3, 300, 1100}}) {
+  for (const auto& extents : {std::array<index, 3>{7, 300, 40}, {3, 65, 100}, {40, 33, 33}, {3, 300, 1100}}) {
+    const index many = extents[0], n = extents[1], run = extents[2];
     const auto xs = order::elements(many * n * run);
     const view<const word> x(xs.data(), {many, n, run});
     std::vector<word> expected, column(static_cast<std::size_t>(n)), prefixes(xs.size());

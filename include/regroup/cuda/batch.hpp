@@ -46,6 +46,8 @@ struct row_batch {
     return {slot / nodes, slot % nodes};
   }
 };
+template <class X, class Projection>
+row_batch(X*, index, index, index, index, Projection) -> row_batch<X, Projection>;
 
 /// One source of any kind as one row.
 template <class Source>

@@ -160,7 +160,8 @@ struct scan_chain {
     const index tiles = rows.slots(tile_elements, tile_elements);
     for (index slot = b.block(), done = slot; done < tiles; done += b.blocks(), slot = done) {
       if (taken != nullptr) slot = of.broadcast(of.rank() == 0 ? b.ticket(*taken) : 0);
-      const auto [row, position] = rows.locate(slot, tile_elements, tile_elements);
+      const auto [row, place] = rows.locate(slot, tile_elements, tile_elements);
+      const index position = place;  // clang 14 hands no binding to a lambda
       const auto source = rows[row];
       const index first = position * tile_elements;
       const int n = static_cast<int>(smaller(source.size() - first, tile_elements));

@@ -53,8 +53,8 @@ class gpu_on_cpu final : public gpu {
     if (a.lengths.shape.size() > 0) keys.lengths.emplace(a.lengths.data.begin(), a.lengths.data.end());
     attention_options options{
         .scale = a.scale,
-        .mask = given_masks(std::tuple(a.cap, as<alibi>(a.alibi), as<additive<float>>(a.bias),
-                                       as<regroup::boolean<std::uint8_t>>(a.seen), a.triangle, a.band))};
+        .mask = given_masks{std::tuple(a.cap, as<alibi>(a.alibi), as<additive<float>>(a.bias),
+                                       as<regroup::boolean<std::uint8_t>>(a.seen), a.triangle, a.band)}};
     if (a.lse != nullptr) options.logsumexp = view<float>(a.lse, a.lse_shape);
     if (a.sinks) options.sinks = head_numbers(seen_as(*a.sinks));
     regroup::attention(seq, seen_as(a.q), keys, view<float>(a.out, a.out_shape), options);
