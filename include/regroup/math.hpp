@@ -12,8 +12,10 @@
 #include <limits>
 #include <type_traits>
 
-#ifdef __FAST_MATH__
-#error "regroup: leave -ffast-math out; it takes NaN, infinities, -0 and the order of combination from every operator."
+#if defined(__FAST_MATH__) || defined(__ASSOCIATIVE_MATH__) || defined(__NO_SIGNED_ZEROS__) || \
+    defined(__RECIPROCAL_MATH__) || (defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__)
+#error "regroup: leave -ffast-math out; it takes NaN, infinities, -0 and the order of combination from every operator, \
+and so do -ffinite-math-only, -fassociative-math, -fno-signed-zeros and -freciprocal-math."
 #endif
 
 namespace regroup::math {
