@@ -52,10 +52,10 @@ concept law_settings = requires {
 
 /// Checks every law of regroup/laws.hpp for `m` on elements from `generate`, and that reduce, scan and stream on any
 /// number of threads keep the sequential bits; never throws for a law that falls, and returns what it found: print it,
-/// or ask `passed()`. Throws argument_error where no cases are asked for. `reference` (optional) maps a span of elements to the answer by other means: the only law that
-/// tells an operator from its mirror image. Reals are compared bitwise where the law or `is_exact` asks for it, else
-/// within `laws::bound<M>` or the monoid's `error_bound`, else within what moving every number by 4 u does. A second or
-/// so of time; link regroup::laws.
+/// or ask `passed()`. Throws argument_error where no cases are asked for. `reference` (optional) maps a span of elements to
+/// the answer by other means: the only law that tells an operator from its mirror image. Reals are compared bitwise where
+/// the law or `is_exact` asks for it, else within `laws::bound<M>` or the monoid's `error_bound`, else within what moving
+/// every number by 4 u does. A second or so of time; link regroup::laws.
 template <class M, laws::generator Generate, laws::law_settings Options = law_options,
           class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const Generate& generate, const Options& options = {},
