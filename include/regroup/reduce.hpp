@@ -91,8 +91,8 @@ void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out
 }
 
 /// Reduces S segments of a range: segment s is [offsets[s], offsets[s + 1]), and may be empty. Offsets hold S + 1 entries
-/// from 0 to the number of elements and never decrease; otherwise offsets_error. Throws shape_error, and overlap_error where `out` shares
-/// memory with either.
+/// from 0 to the number of elements and never decrease; otherwise offsets_error. Throws shape_error, and overlap_error where
+/// `out` shares memory with either.
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
 void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& out, const M& m,
                      const Projection& projection = {}) {

@@ -104,9 +104,10 @@ inline index sum_of_counts(index a, index b) {
 
 }  // namespace streams
 
-/// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. Elements become X, the
-/// `element` that a monoid names or what its `lift` takes; where that is anything, say: `accumulator<count, Word>`. Holds O(log n) states and at most two tiles of elements,
-/// which are copies: a state may borrow what X borrows (string_view), not what X owns (string). Positions go up to 2^62.
+/// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. Elements become X, the `element`
+/// that a monoid names or what its `lift` takes; where that is anything, say: `accumulator<count, Word>`. Holds O(log n)
+/// states and at most two tiles of elements, which are copies: a state may borrow what X borrows (string_view), not what X
+/// owns (string). Positions go up to 2^62.
 template <class M, class X = lifted_element<M>>
 class accumulator {
  public:
