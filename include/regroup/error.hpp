@@ -27,7 +27,7 @@ struct offsets_error : error {
   using error::error;
 };
 
-/// An output shares memory with an input without being exactly that input.
+/// An output shares memory with an input without being exactly that input, or two of its elements are one place.
 struct overlap_error : error {
   using error::error;
 };

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "regroup/executor.hpp"
+#include "regroup/outputs.hpp"
 
 namespace regroup {
 

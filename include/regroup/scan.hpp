@@ -8,6 +8,7 @@
 #include <string>
 
 #include "regroup/executor.hpp"
+#include "regroup/outputs.hpp"
 
 namespace regroup {
 
@@ -31,7 +32,7 @@ void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, 
 template <class Range, class Out>
 void require_scannable(const Range& x, const Out& y) {
   require_same_length(as_source(x).size(), as_source(y).size());
-  if constexpr (requires { view(x); }) require_apart(view(x), view(y), true);
+  require_own_memory(x, y, true);
 }
 
 template <executor Executor, class Range, class Out, class M, class Projection>

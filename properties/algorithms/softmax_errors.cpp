@@ -82,6 +82,11 @@ TEST(softmax_errors, overlap) {
         regroup::softmax(par, view(p, {4, 5}), view(p + 20, {4, 5}), {.logsumexp = view(p + 37, {4})});
       },
       "overlaps");
+  refused<regroup::overlap_error>(
+      [](float* p) {
+        regroup::softmax(par, view(p, {4, 5}), view(p + 20, {4, 5}, {0, 1}));
+      },
+      "strides (0, 1)");
 }
 
 TEST(softmax_errors, scale) {

@@ -101,6 +101,8 @@ TEST(attention_misuse, overlaps) {
   };
   float* const p = results.data();
   const auto at = [&](index offset, const shape& s) { return view<float>(p + offset, s); };
+  refuse(at(0, {2, 3}), at(100, {5, 3}), at(200, {5, 3}), view<float>(p + 50, {2, 3}, {0, 1}), at(300, {2}));
+  refuse(at(0, {2, 3}), at(100, {5, 3}), at(200, {5, 3}), at(50, {2, 3}), view<float>(p + 300, {2}, {0}));
   refuse(at(0, {2, 3}), at(100, {5, 3}), at(200, {5, 3}), at(0, {2, 3}), at(300, {2}));
   refuse(at(0, {2, 3}), at(100, {5, 3}), at(200, {5, 3}), at(114, {2, 3}), at(300, {2}));
   refuse(at(0, {2, 3}), at(100, {5, 3}), at(200, {5, 3}), at(198, {2, 3}), at(300, {2}));

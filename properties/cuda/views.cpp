@@ -53,6 +53,7 @@ TEST(device_view, outputs_stay_apart) {
   EXPECT_THROW(in.require_apart_from(cuda::device_view<float>(x + 5, {12}), true), regroup::overlap_error);
   EXPECT_THROW(in.require_apart_from(in, false), regroup::overlap_error);
   EXPECT_NO_THROW(in.require_apart_from(in, true));
+  EXPECT_THROW(in.require_apart_from(cuda::device_view<float>(x + 12, {4, 3}, {0, 1}), false), regroup::overlap_error);
 }
 
 TEST(workspace, refuses_too_little_null_and_misaligned) {

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output may be exactly an input of a scan; any other shared memory is an overlap_error, before anything is written.
+// An output may be exactly an input of a scan; any other shared memory, also of two of its own elements, is an overlap_error,
+// before anything is written.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -87,6 +91,63 @@ TEST(overlap, the_two_outputs_of_by_key) {
   refused([](const auto& ex, int* p) {
     regroup::reduce_by_key(ex, view(p, {10}), view(p + 10, {10}), view(p + 30, {10}), view(p + 30, {10}), sum{});
   });
+}
+
+TEST(overlap, results_of_which_two_are_one) {
+  refused([](const auto& ex, int* p) { regroup::reduce_rows(ex, view(p, {4, 5}), view(p + 50, {4}, {0}), sum{}); });
+  refused([](const auto& ex, int* p) { regroup::inclusive_scan(ex, view(p, {20}, {0}), view(p, {20}, {0}), sum{}); });
+  refused([](const auto& ex, int*) {
+    std::vector<int> all(3, 1);
+    regroup::inclusive_scan_rows(ex, view(all.data(), {2, 2}, {1, 1}), view(all.data(), {2, 2}, {1, 1}), sum{});
+  });
+  refused([](const auto& ex, int* p) {
+    const auto ones = regroup::generate(6, [](regroup::index) { return 1; });
+    regroup::reduce_segments(ex, ones, std::vector<int>{0, 2, 6}, view(p, {2}, {0}), sum{});
+  });
+}
+
+// Against the places of all elements, one by one.
+TEST(overlap, any_strides) {
+  std::uint64_t state = 1;
+  const auto below = [&](std::int64_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::int64_t>(state >> 33) % n;
+  };
+  const auto places = [](const view& v) {
+    std::multiset<const int*> all;
+    for (regroup::index i = 0; i < v.size(); ++i) all.insert(v.data() + regroup::offset_of(i, v.extents(), v.strides()));
+    return all;
+  };
+  const auto refuses = [](const auto& f) {
+    try {
+      f();
+      return false;
+    } catch (const regroup::overlap_error&) {
+      return true;
+    }
+  };
+  std::vector<int> memory(400);
+  int shared = 0, distinct = 0, beside = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    regroup::shape extents, strides;
+    for (std::int64_t axis = below(4); axis >= 0; --axis) {
+      extents.push_back(below(4) + (below(9) > 0 ? 1 : 0));
+      strides.push_back(below(17) - 8);
+    }
+    const view in(memory.data() + 200, extents, strides), out(in.data() + below(19) - 9, extents, strides);
+    const auto mine = places(out), others = places(in);
+    const bool own = std::set(mine.begin(), mine.end()).size() == mine.size();
+    ASSERT_EQ(refuses([&] { regroup::require_distinct(out); }), !own) << to_string(extents) << to_string(strides);
+    (own ? distinct : shared) += 1;
+    if (!own) continue;
+    const bool apart = std::none_of(mine.begin(), mine.end(), [&](const int* p) { return others.contains(p); });
+    ASSERT_EQ(refuses([&] { regroup::require_apart(in, out, true); }), !apart && out.data() != in.data())
+        << to_string(extents) << to_string(strides) << out.data() - in.data();
+    beside += apart ? 1 : 0;
+  }
+  EXPECT_GT(shared, 1000);
+  EXPECT_GT(distinct, 1000);
+  EXPECT_GT(beside, 1000);
 }
 
 TEST(overlap, nothing_overlaps_nothing) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "regroup/algorithms/attention_workload.hpp"
+#include "regroup/outputs.hpp"
 
 namespace regroup {
 
@@ -50,6 +51,7 @@ class results {
       throw_shape("attention's output has shape (..., heads, queries, dv), here " + to_string(full) + "; got " +
                   to_string(out.extents()));
     }
+    require_distinct(out_);
     if (lse.wanted()) lse_ = lse.as<Real>(outer);
     if (lse_) require_apart(view<const Out>(out_), *lse_, false);
     if (sinks.is_given()) sinks_ = sinks.as<Real>(outer.size() < 2 ? 1 : outer[outer.size() - 2], "sinks");

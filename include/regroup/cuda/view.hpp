@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "regroup/cuda/batch.hpp"
+#include "regroup/outputs.hpp"
 #include "regroup/view.hpp"
 
 namespace regroup::cuda {
