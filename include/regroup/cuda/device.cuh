@@ -153,6 +153,7 @@ void with_workspace(const device& on, std::size_t bytes, const Run& run) {
 template <class X, class Offset, class Projection = std::identity>
 segment_batch<X, Offset, Projection> segments_of(const device_view<X>& xs, const device_view<Offset>& offsets,
                                                  const Projection& projection = {}) {
+  static_assert(std::is_integral_v<Offset>, "regroup: segment offsets are integers");
   if (xs.one_row().stride != 1 || offsets.one_row().stride != 1) {
     throw_shape("on a device segments need elements and offsets side by side");
   }
