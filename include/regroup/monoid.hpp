@@ -41,7 +41,7 @@ concept monoid = std::copyable<state_of<M>> && requires(const M& m, state_of<M> 
   { m(a, b) } -> std::convertible_to<state_of<M>>;
 };
 
-/// The members that a monoid may add.
+/// The members that a monoid may add. (And `using element = X`, where `lift` takes many types: see `lifted_element`.)
 template <class M, class X>
 concept has_lift = requires(const M& m, const X& x) { m.lift(widen(x)); };
 template <class M>
