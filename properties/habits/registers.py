@@ -58,7 +58,8 @@ with tempfile.TemporaryDirectory() as folder:
     hopper = "90a" if "attention" in pathlib.Path(source).name else "90"
     targets = [f"--generate-code=arch=compute_{a},code=sm_{a}" for a in ("80", hopper)]
     said = run(nvcc, *flags, f"-I{here.parents[1] / 'include'}", *targets, "-fatbin", "-Xptxas", "-v",
-               "-MD", "-MF", f"{table}.d", "-MT", table.replace(" ", "\\ "), "--keep", "--keep-dir", folder, "-o", f"{folder}/kernels", source)
+               "-MD", "-MF", f"{table}.d", "-MT", table.replace(" ", "\\ "), "--keep", "--keep-dir", folder,
+               "-o", f"{folder}/kernels", source)
     (ptx,) = pathlib.Path(folder).glob("*compute_90*.ptx")
     if re.search(r"^\s*trap;", ptx.read_text(encoding="utf-8"), re.MULTILINE):
         faults.append("a kernel holds a trap: it needs the address of a constant, or calls what only a host can")

@@ -80,6 +80,9 @@ TEST(elements, of_all_members) {
   expect_streams<double>(fanout{plus<float>{}, plus<double>{}});
   expect_streams<float>(fanout{plus<float>{}, log_sum_exp<float>{}, fanout{maximum<int>{}, count{}}});
   static_assert(!names_element<fanout<count, argmin<float>>>);
+  accumulator<fanout<plus<float>, maximum<int>>, int> named{fanout{plus<float>{}, maximum<int>{}}};
+  named.push(std::vector<int>{16'777'217});
+  EXPECT_EQ(std::get<1>(named.value()), 16'777'217);
 }
 
 }  // namespace regroup
