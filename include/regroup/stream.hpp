@@ -294,7 +294,8 @@ class accumulator {
     static_assert(std::convertible_to<decltype(widen(s[0])), widened<X>>,
                   "regroup: what is pushed does not become this accumulator's element; name its type where the monoid's lift "
                   "takes many: accumulator<count, std::string>");
-    static_assert(!has_members<M> || requires { std::type_identity_t<widened<X>[]>{widen(s[0])}; },
+    static_assert(!has_members<M> || std::same_as<element_of<Source>, kept> ||
+                      requires { std::type_identity_t<widened<X>[]>{widen(s[0])}; },
                   "regroup: what is pushed is narrowed to the one element that all members of this fanout share, where reduce "
                   "narrows it for each; say which elements come: accumulator<fanout<...>, int>");
     const index n = s.size();

@@ -2,6 +2,7 @@
 // What elements a monoid is for, nobody need say: an accumulator of it holds them, and has the bits of reduce.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <utility>
@@ -80,6 +81,13 @@ TEST(elements, of_all_members) {
   expect_streams<double>(fanout{plus<float>{}, plus<double>{}});
   expect_streams<float>(fanout{plus<float>{}, log_sum_exp<float>{}, fanout{maximum<int>{}, count{}}});
   static_assert(!names_element<fanout<count, argmin<float>>>);
+  accumulator of_bool{fanout{regroup::any{}, regroup::all{}}};
+  const std::array flags{true, false};
+  of_bool.push(flags);
+  accumulator more{fanout{regroup::any{}, regroup::all{}}, 2};
+  more.push(flags);
+  of_bool.merge(more);
+  EXPECT_EQ(of_bool.value(), std::tuple(true, false));
   accumulator<fanout<plus<float>, maximum<int>>, int> named{fanout{plus<float>{}, maximum<int>{}}};
   named.push(std::vector<int>{16'777'217});
   EXPECT_EQ(std::get<1>(named.value()), 16'777'217);
