@@ -232,6 +232,15 @@ inline typename Pack::Real halved(Pack x, const Op& op) {
   });
   return x.x[0];
 }
+/// The same of N packs side by side, a power of two.
+template <class Pack, int N, class Op>
+inline typename Pack::Real halved(packs<Pack, N>& x, const Op& op) {
+  unrolled<std::countr_zero(unsigned{N})>([&](auto step) {
+    constexpr int h = N >> (decltype(step)::value + 1);
+    unrolled<h>([&](int k) { x[k] = op(x[k], x[k + h]); });
+  });
+  return halved(x[0], op);
+}
 
 /// x = math::decay(x), with its bits: 8 fma (14 of doubles) and a comparison. N packs side by side, step by step: the chain
 /// of one is longer than the scheduler's window.

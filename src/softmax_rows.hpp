@@ -170,8 +170,9 @@ struct row_loops {
       for (index h = lanes / 2; h >= width; h /= 2) {
         for (index j = 0; j < h; j += width) Pack{Pack::load(lane + j).x + Pack::load(lane + j + h).x}.store(lane + j);
       }
-      return tiles::halved(Pack::load(lane), [](const Pack& a, const Pack& b) { return Pack{a.x + b.x}; });
+      return tiles::halved(Pack::load(lane), sum);
     }
+    static Pack sum(const Pack& a, const Pack& b) { return {a.x + b.x}; }
   };
   static constexpr Real plus_identity = -Real{};
 
@@ -273,13 +274,17 @@ struct row_loops {
       };
       if constexpr (lanes / width <= 8) {  // registers hold them
         packs<Pack, lanes / width> in;
-        unrolled<lanes / width>([&](int k) { in[k] = Pack::load(lane.lane + k * width); });
+        unrolled<lanes / width>([&](int k) { in[k] = Pack::all(plus_identity); });
         for (; i + lanes <= end; i += lanes) {
           block([&](const auto& each) {
             unrolled<lanes / pair>([&](auto g) {
               each(index{g * pair}, [&](const two& w) { unrolled<2>([&](int k) { in[2 * g + k].x += w[k].x; }); });
             });
           });
+        }
+        if (i == end) {
+          *leaves++ = tiles::halved<Pack, lanes / width>(in, sums::sum);
+          continue;
         }
         unrolled<lanes / width>([&](int k) { in[k].store(lane.lane + k * width); });
       } else {

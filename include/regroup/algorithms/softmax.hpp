@@ -116,8 +116,10 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   };
   if constexpr (has_row_kernels<x, y>) {
     if (is_contiguous && is_near && !are_few) {
-      // The ends of a group overlap with nothing: an eighth of a thread's share.
-      in_groups(std::max(some, count / (8 * threads)), [&](index first, index last) {
+      // The ends of a group overlap with nothing: an eighth of a thread's share, or all there is for one thread.
+      const index of_thread = count / threads;
+      const index share = std::max(of_thread / (threads > 1 ? 8 : 1), std::min<index>(of_thread, 4));
+      in_groups(std::max(some, share), [&](index first, index last) {
         near_sweep<x, y> sweep(length, seen, past_caches);
         host::dispatch([&] { sweep.rows(in, out, first, last, look); });
       });

@@ -70,12 +70,12 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   };
   const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
   if (count < lanes) halve(half, std::min(half, count - half));  // lanes past `count` are absent
-  [&]<index... K>(std::integer_sequence<index, K...>) {  // known lengths become packs
-    const auto all = [&](const auto h) {
-      if (h < half || count == lanes) halve(h, h);
-    };
-    (all(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
-  }(std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))>{});
+  const auto halve_below = [&]<index... K>(const index end, std::integer_sequence<index, K...>) {
+    const auto known = [&](const auto h) { if (h < end) halve(h, h); };  // known lengths become packs
+    (known(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
+  };
+  constexpr std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))> halves;
+  count == lanes ? halve_below(lanes, halves) : halve_below(half, halves);  // all lanes: no question, so in registers
   return lane.get(0);
 }
 
