@@ -20,15 +20,15 @@ struct rescale {
   bool right_is_higher;
 
   constexpr rescale(Real m_left, Real m_right) : m(m_left), factor(Real{1}), right_is_higher(m_left < m_right) {
-    const Real low = math::select(right_is_higher, m_left, m_right);
-    const Real high = math::select(right_is_higher, m_right, m_left);
-    m = math::select(low == low, high, low);
-    factor = math::select(low == high, Real{1}, math::decay(low - high));
+    const Real low = right_is_higher ? m_left : m_right;
+    const Real high = right_is_higher ? m_right : m_left;
+    m = low == low ? high : low;
+    factor = math::decay(math::select(low == high, Real{0}, low - high));
   }
 
   constexpr Real operator()(Real left, Real right) const {
-    const Real low = math::select(right_is_higher, left, right);
-    const Real high = math::select(right_is_higher, right, left);
+    const Real low = right_is_higher ? left : right;
+    const Real high = right_is_higher ? right : left;
     return math::fma(low, factor, high);
   }
 };
@@ -89,8 +89,8 @@ struct log_sum_exp {
   requires std::convertible_to<X, Real>
   constexpr state lift(const X& element) const {
     const Real x = static_cast<Real>(element) + Real{0};
-    const Real one = math::select(x == x, Real{1}, x);
-    return {x, math::select(x == detail::least<Real>, Real{0}, one)};
+    const Real one = x == x ? Real{1} : x;
+    return {x, x == detail::least<Real> ? Real{0} : one};
   }
   constexpr state operator()(state a, state b) const {
     const rescale<Real> merge{a.m, b.m};
