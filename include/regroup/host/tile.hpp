@@ -148,13 +148,14 @@ struct mapped {
   Map map;
   constexpr auto operator()(index i) const { return map(load(i)); }
   /// Where what combines is quick, it is the map that takes its time, and memory may work on what follows: a tile early, so
-  /// that it does so too while the next one is first swept by something quicker, which has it from the first cache.
+  /// that it does so too while the next one is first swept by something quicker, which has it from the first cache if two
+  /// tiles fit.
   template <class M>
   [[gnu::always_inline]] void meanwhile(index i) const {
     if constexpr (requires { *load.first; }) {
       if constexpr (is_quick<M>) {
         prefetch<2>(load.first + 2 * tile_elements + i, lanes);
-        prefetch<1>(load.first + tile_elements + i, lanes);
+        if constexpr (sizeof(*load.first) <= 4) prefetch<1>(load.first + tile_elements + i, lanes);
       } else {
         ask_ahead<M>(load.first + i);
       }
