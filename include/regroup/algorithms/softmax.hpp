@@ -49,6 +49,14 @@ struct output_of<X, std::nullopt_t> {
   using type = X;
 };
 
+/// Whether look(row, state) makes outputs of weights.
+template <class Look, std::floating_point Real>
+constexpr bool writes_weights() {
+  using map = std::invoke_result_t<const Look&, index, typename log_sum_exp<Real>::state>;
+  if constexpr (requires { map::outputs; }) return map::outputs != row_map_kind::differences;
+  return false;
+}
+
 /// Folds every row and lets look(row, state) say what becomes of it. Rows that are short go side by side across a vector; rows
 /// whose elements lie apart are brought together, some at a time; rows that a cache holds, to one thread each; a few long rows,
 /// which would leave threads idle, one after another, each to all of them. The bits do not know. `out`: rows, or nothing.
@@ -115,7 +123,8 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     }
   };
   if constexpr (has_row_kernels<x, y>) {
-    if (is_contiguous && is_near && !are_few) {
+    // A row of weights is done sooner by one thread, which computes them once, than by some that are asked three times.
+    if (is_contiguous && is_near && (!are_few || writes_weights<Look, Real>())) {
       // The ends of a group overlap with nothing: an eighth of a thread's share, or all there is for one thread.
       const index of_thread = count / threads;
       const index share = std::max(of_thread / (threads > 1 ? 8 : 1), std::min<index>(of_thread, 4));
@@ -192,10 +201,10 @@ auto logarithms(const Put& put) {
 /// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep
 /// (r = 1 up to 65,536 elements).
 /// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
-/// where rows are short; one more read and one more exponential otherwise, or where rows are fewer than threads, or go from
-/// float or 16 bits to double. Columns also take copies of 64 of them a thread, of 16 past 4096 elements, of 4M elements at
-/// most. Outputs over 8 MiB of rows of 512 elements and more, side by side, pass the caches, but for those and what is in
-/// place. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.
+/// where rows are short; one more read and one more exponential otherwise, or where rows go from float or 16 bits to double.
+/// Columns also take copies of 64 of them a thread, of 16 past 4096 elements, of 4M elements at most. Outputs over 8 MiB of
+/// rows of 512 elements and more, side by side, pass the caches, but for those and what is in place. Throws shape_error,
+/// overlap_error, and argument_error for a scale that is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
