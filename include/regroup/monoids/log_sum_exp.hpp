@@ -6,6 +6,7 @@
 #pragma once
 
 #include <concepts>
+#include <type_traits>
 
 #include "regroup/monoids/arithmetic.hpp"
 
@@ -19,10 +20,12 @@ struct rescale {
   Real factor;  ///< decay(m_low - m_high); 1 where they are equal; NaN where one is
   bool right_is_higher;
 
-  constexpr rescale(Real m_left, Real m_right) : m(m_left), factor(Real{1}), right_is_higher(m_left < m_right) {
+  // (?: where neither arm computes anything is fewer instructions than select.)
+  constexpr rescale(Real m_left, Real m_right) : factor(Real{1}), right_is_higher(m_left < m_right) {
     const Real low = right_is_higher ? m_left : m_right;
     const Real high = right_is_higher ? m_right : m_left;
     m = low == low ? high : low;
+    if (std::is_constant_evaluated() && low == high) return;  // compilers refuse to fold infinity - infinity
     factor = math::decay(math::select(low == high, Real{0}, low - high));
   }
 
