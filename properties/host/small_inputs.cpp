@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "regroup/algorithms/attention.hpp"
+#include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/host/threads.hpp"
 #include "regroup/monoids/arithmetic.hpp"
@@ -81,6 +82,13 @@ counting::asked normalising(std::int64_t rows, std::int64_t length) {
     regroup::softmax(ex, matrix, matrix);
   });
 }
+counting::asked losing(std::int64_t classes) {
+  return asked_by([=](const counting& ex) {
+    const std::vector<float> xs(static_cast<std::size_t>(classes), 1);
+    const std::vector<int> targets(1, 0);
+    (void)regroup::cross_entropy(ex, regroup::view<const float>(xs.data(), {1, classes}), targets);
+  });
+}
 counting::asked attending(std::int64_t queries, std::int64_t keys) {
   return asked_by([=](const counting& ex) {
     constexpr std::int64_t d = 16;
@@ -147,6 +155,10 @@ TEST(small_inputs, softmax_and_attention) {
   EXPECT_EQ(normalising(16, 1000).calls, 0);
   EXPECT_EQ(normalising(1, grain).calls, 0);
   EXPECT_EQ(normalising(1000, 1000).calls, 1);
+  // One exponential an element by one thread, or two by some; without outputs it is one whoever computes.
+  EXPECT_EQ(normalising(1, regroup::longest_two_sweep_row).calls, 0);
+  EXPECT_EQ(normalising(1, regroup::longest_two_sweep_row + 1).calls, 2);
+  EXPECT_EQ(losing(regroup::longest_two_sweep_row).calls, 2);
   EXPECT_EQ(attending(1, 64).calls, 0);
   EXPECT_EQ(attending(8, 8).calls, 0);
   EXPECT_EQ(attending(500, 500).calls, 1);

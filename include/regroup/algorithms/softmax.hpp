@@ -205,10 +205,9 @@ auto logarithms(const Put& put) {
 /// (r = 1 up to 65,536 elements).
 /// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
 /// where rows are short; one more read and one more exponential otherwise, or where rows go from float or 16 bits to double,
-/// or fewer than 8 do not lie side by side.
-/// Columns also take copies of 64 of them a thread, of 16 past 4096 elements, of 4M elements at most. Outputs over 8 MiB of
-/// rows of 512 elements and more, side by side, pass the caches, but for those and what is in place. Throws shape_error,
-/// overlap_error, and argument_error for a scale that is not finite.
+/// or fewer than 8 do not lie side by side. Columns also take copies of 64 of them a thread, of 16 past 4096 elements, of 4M
+/// elements at most. Outputs over 8 MiB of rows of 512 elements and more, side by side, pass the caches, but for those and
+/// what is in place. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // log(sum exp x) without overflow: the state is (m, s), the largest x and the sum of exp(x - m), so every exponent is
 // <= 0. The larger m wins; new information changes the meaning of the other sum, and exp(m_low - m_high) corrects it
-// (online softmax: Milakov and Gimelshein 2018). At equal m, both infinite too, the factor is 1; never inf - inf.
+// (online softmax: Milakov and Gimelshein 2018). At equal m, both infinite too, the factor is 1; inf - inf is dropped.
 // Level: element; `rescale` is the one definition of the merge, here and in softmax_mean. Commutes bitwise.
 #pragma once
 
