@@ -82,6 +82,11 @@ inline constexpr bool is_quick = [] {
   return std::is_integral_v<state_of<M>>;
 }();
 
+// clang's flatten goes one call deep (host/dispatch.hpp), and by itself it inlines no long operator.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
 /// One element as a state. 16-bit floats are widened to float first, exactly.
 template <class M, class X>
 constexpr state_of<M> lift(const M& m, const X& x) {
@@ -111,6 +116,10 @@ constexpr auto lower(const M& m, const state_of<M>& s) {
     return s;
   }
 }
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 
 template <class M>
 using answer_of = decltype(regroup::lower(std::declval<const M&>(), std::declval<const state_of<M>&>()));

@@ -55,8 +55,8 @@ struct log_add {
   constexpr float identity() const { return -std::numeric_limits<float>::infinity(); }
   constexpr float operator()(float a, float b) const {
     using namespace regroup::math;
-    const float m = max(a, b), d = min(a, b) - m;
-    return select(d == d, m + log(1 + exp(d)), m);
+    const float m = max(a, b);
+    return select(m == identity(), m, m + log(exp(a - m) + exp(b - m)));
   }
 };
 

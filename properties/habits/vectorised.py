@@ -39,16 +39,10 @@ FOLDS = {
     "scalar_log_sum_exp": "vfm.*ps",
     "max_and_sum": "vfm.*ps",
     "leaf_of<log_add": "vfm.*ps",
-    "leaf_of<regroup::affine<float>": "vfm.*ps",
-    "leaf_of<regroup::affine<double>": "vfm.*pd",
     "longest_run": "vpadd[bdq]",
     "leaf_of<regroup::fanout": "vaddpd, vminpd|vcmp.*pd",
-    "lowered<regroup::maximum<float> > >::fold": "vmaxps|vcmp.*ps",
-    "lowered<regroup::maximum<float> > >::put_turned": "vmaxps|vcmp.*ps",
     "lowered<regroup::log_sum_exp<float> > >::fold": "vfm.*ps",
     "lowered<regroup::log_sum_exp<float> > >::put_turned": "vfm.*ps",
-    "lowered<regroup::affine<double> > >::fold": "vfm.*pd",
-    "lowered<regroup::affine<double> > >::put_turned": "vfm.*pd",
     "lowered<log_add> >::fold": "vfm.*ps",
     "lowered<log_add> >::put_turned": "vfm.*ps",
     "columns<regroup::plus<float> >": "vaddps",
@@ -60,6 +54,23 @@ SQUARES = {
     "lowered<regroup::plus<float> > >::put_moved": "vaddps",
     "lowered<regroup::plus<double> > >::fold": "4 vaddpd",
     "lowered<regroup::plus<double> > >::put_moved": "vaddpd",
+}
+# What g++ folds by such squares as well, and clang after turning a tile.
+SQUARES_OF_GXX = {
+    "fold_tile_pieces<regroup::affine<float>": "4 vfm.*ps",
+    "fold_tile_pieces<regroup::affine<double>": "2 vfm.*pd",
+    "lowered<regroup::maximum<float> > >::fold": "8 vmaxps",
+    "lowered<regroup::maximum<float> > >::put_moved": "vmaxps",
+    "lowered<regroup::affine<double> > >::fold": "2 vfm.*pd",
+    "lowered<regroup::affine<double> > >::put_moved": "vfm.*pd",
+}
+FOLDS_OF_CLANG = {
+    "leaf_of<regroup::affine<float>": "vfm.*ps",
+    "leaf_of<regroup::affine<double>": "vfm.*pd",
+    "lowered<regroup::maximum<float> > >::fold": "vmaxps|vcmp.*ps",
+    "lowered<regroup::maximum<float> > >::put_turned": "vmaxps|vcmp.*ps",
+    "lowered<regroup::affine<double> > >::fold": "vfm.*pd",
+    "lowered<regroup::affine<double> > >::put_turned": "vfm.*pd",
 }
 # Of a long combine, whose loops g++ likes to fill with jumps: all of them.
 LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_turned": 3, "columns<log_add>": 3}
@@ -113,6 +124,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 faults = []
 is_clang = "clang" in sys.argv[1]
+FOLDS |= FOLDS_OF_CLANG if is_clang else {}
+SQUARES |= {} if is_clang else SQUARES_OF_GXX
 for level, whole in {"v3": "[xy]mm" if is_clang else "ymm", "v4": "zmm"}.items():
     functions = [f.splitlines() for f in code.split("\n\n") if f"run_{level}<" in f.split("\n", 1)[0]]
     for monoid, operations in {**FOLDS, **(SQUARES if level == "v3" else {})}.items():

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// n elements cost n - 1 combines and n lifts: absent operands are skipped, not combined with an identity.
+// n elements cost n - 1 combines and n lifts: absent operands are skipped, not combined with an identity. Only pieces that
+// vectors fold side by side may be folded twice, so that the last vector is a whole one.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -52,13 +53,14 @@ struct counting_numbers {
 };
 
 template <class M>
-void costs(const M& m) {
+void costs(const M& m, const int twice = 0) {
   for (const int n : {0, 1, 2, 37, 127, 128, 129, 4096, 4097, 9000}) {
     const std::vector<int> xs(static_cast<std::size_t>(n), 1);
     lifts = combines = 0;
     EXPECT_EQ(regroup::reduce(regroup::seq, xs, m), n);
-    EXPECT_EQ(lifts, n);
-    EXPECT_EQ(combines, std::max(0, n - 1)) << "n = " << n;
+    const auto expect_costs = [&](int of, int least) { EXPECT_TRUE(least <= of && of <= least + twice) << n << ": " << of; };
+    expect_costs(lifts, n);
+    expect_costs(combines, std::max(0, n - 1));
   }
 }
 
@@ -66,7 +68,10 @@ void costs(const M& m) {
 
 TEST(counting, contiguous_pieces) { costs(counting<false>{}); }
 TEST(counting, striped_lanes) { costs(counting<true>{}); }
-TEST(counting, contiguous_pieces_of_numbers) { costs(counting_numbers<false>{}); }
+TEST(counting, contiguous_pieces_of_numbers) {
+  constexpr int piece = regroup::tile_elements / regroup::lanes, of_a_vector = 8;
+  costs(counting_numbers<false>{}, (of_a_vector - 1) * piece);
+}
 TEST(counting, striped_numbers) { costs(counting_numbers<true>{}); }
 
 TEST(counting, a_row_of_37_costs_36_combines) {

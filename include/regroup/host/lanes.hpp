@@ -2,7 +2,7 @@
 // The innermost combine: one tile to one state, and one tile to its prefixes, over L lanes. Which lane an element
 // belongs to is the contract's (executor.hpp); that a loop over lanes becomes a loop over packs is the compiler's work.
 //   commutative:  lane j = left fold of positions j, j + L, ...; then lane[j] = lane[j] lane[j + h], h = L/2, ..., 1
-//   otherwise:    lane j = left fold of the contiguous piece [T/L j, T/L (j + 1)); then perfect(lanes)
+//   otherwise:    lane j = left fold of the contiguous piece [T/L j, T/L (j + 1)); then perfect(lanes) (host/pieces.hpp)
 // Level: lane. Law: associativity, and commutativity only where it is declared.
 #pragma once
 
@@ -18,8 +18,8 @@
 #include "regroup/host/columns.hpp"
 #include "regroup/host/dispatch.hpp"
 #include "regroup/host/halves.hpp"
+#include "regroup/host/pieces.hpp"
 #include "regroup/host/tile.hpp"
-#include "regroup/host/turn.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup::host {
@@ -30,29 +30,6 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
-
-/// put(j, value(j)) for the lanes, or elements, [0, count), which share no memory, though a compiler cannot see that. State: a
-/// type that can be taken apart.
-template <class State, class Count, class Value, class Put>
-constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
-  const index end = count;
-#if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
-  using taken = std::remove_cvref_t<decltype(value(index{}))>;
-  index j = 0;
-  if constexpr (std::is_arithmetic_v<taken> || (std::is_same_v<taken, State> && is_split<State>())) {
-    constexpr index some = lanes / 4;
-    for (; j + some <= end; j += some) {
-      columns<taken, some> apart;
-      for (index k = 0; k < some; ++k) apart.set(k, value(j + k));
-      for (index k = 0; k < some; ++k) put(j + k, apart.get(k));
-    }
-  }
-  for (; j < end; ++j) put(j, value(j));
-#else
-#pragma GCC ivdep
-  for (index j = 0; j < end; ++j) put(j, value(j));
-#endif
-}
 
 template <class M, class Tile>
 constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
@@ -81,99 +58,6 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     halve_below(half, halves);
   }
   return lane.get(0);
-}
-
-/// The pieces that `n` elements touch; all but the last are whole.
-constexpr index pieces_of(index n) noexcept { return (n + piece_elements - 1) / piece_elements; }
-
-/// body(count, rest): the pieces of a tile, and the elements of the last; constants for a whole tile.
-template <class Body>
-constexpr void with_pieces(index n, const Body& body) {
-  if (n == tile_elements) {
-    body(std::integral_constant<index, lanes>{}, std::integral_constant<index, piece_elements>{});
-  } else {
-    const index count = pieces_of(n);
-    body(count, n - (count - 1) * piece_elements);
-  }
-}
-
-/// body(i, present) for the elements i of pieces from `first` on: the pieces below `present` have one.
-template <class Count, class Body>
-constexpr void for_steps(index first, const Count& count, index rest, const Body& body) {
-  index i = first;
-  for (; i < rest; ++i) body(i, count);
-  for (; i < piece_elements && count > 1; ++i) body(i, count - 1);
-}
-
-/// lane[j] = left fold of piece j of a tile; seen(i, present, lane) when it holds the fold of elements 0 to i in the
-/// lanes below `present`.
-template <class M, class Tile, class Seen>
-constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Seen& seen) {
-  with_pieces(t.size(), [&](const auto count, const auto rest) {
-    for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t.at(0, j)));
-    seen(index{0}, count, lane);
-    for_steps(1, count, rest, [&](index i, const auto present) {
-      for (index j = 0; j < present; ++j) lane.set(j, regroup::append(m, i, lane.get(j), t.at(i, j)));
-      seen(i, present, lane);
-    });
-  });
-}
-
-/// Whether elements can be moved as bytes into an array that nobody has cleared.
-template <class X>
-inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
-
-/// Words of an element that is a state, and so can be taken apart; any other is one.
-template <class X, class State>
-inline constexpr index words_of_state = [] {
-  if constexpr (std::is_same_v<X, State>) return words_of<X>();
-  return index{1};
-}();
-/// Words of 8 bytes of an element of 24 or 32; 1 of any other.
-template <class X>
-inline constexpr index long_words_of = [] {
-  if constexpr (is_movable<X> && (sizeof(X) == 24 || sizeof(X) == 32)) {
-    if (word_size<X, words_of<X>()> == 8) return words_of<X>();
-  }
-  return index{1};
-}();
-
-/// body(the same tile with its pieces turned), where its elements can be moved and are small, or members of 8 bytes. Memory
-/// brings the next tile meanwhile: it does not foresee pieces.
-template <class State, class X, class Body>
-void with_turned(const tile<load_from<X>>& t, traffic& memory, const Body& body) {
-  constexpr bool is_small = sizeof(X) <= 16;
-  constexpr index words = is_small ? words_of_state<X, State> : long_words_of<X>;
-  if constexpr (is_movable<X> && (is_small || words > 1)) {
-    constexpr index pitch = is_small ? lanes : turned_pitch;
-    alignas(64) std::array<X, static_cast<std::size_t>(pitch * piece_elements)> turned;
-    memory.fetch(t.load().first + t.size(), static_cast<std::size_t>(t.size()) * sizeof(X));
-    turn<words, pitch>(t.load().first, turned.data(), t.size(), turning_to::lanes, &memory);
-    body(tile<load_turned<X, words, pitch>>{{turned.data()}, t.size()});
-  } else {
-    body(t);
-  }
-}
-template <class State, class Tile, class Body>
-void with_turned(const Tile& t, traffic&, const Body& body) {
-  body(t);
-}
-
-template <class M, class Tile>
-constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
-  columns<state_of<M>> from;
-  traffic memory;
-  with_turned<state_of<M>>(t, memory, [&](const auto& turned) {
-    constexpr std::size_t lines = lanes * sizeof(t[0]) / cache_line / 2 + 1;  // turning had the others, at most
-    fold_pieces(m, turned, from, [&](auto&&...) { memory.step<lines>([](auto&&...) {}); });
-  });
-  for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {  // perfect(lanes)
-    columns<state_of<M>> to;
-    for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));
-    if (count % 2 == 1) to.set(count / 2, from.get(count - 1));
-    from = std::move(to);
-  }
-  return from.get(0);
 }
 
 /// body(member, ...) for the members of a product. (std::apply is a call that clang compiles for no instruction set.)

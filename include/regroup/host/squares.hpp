@@ -160,6 +160,17 @@ class vector_square {
 #endif
 #endif
 
+#if defined(__clang__)
+#pragma clang attribute pop
+#pragma clang attribute pop
+#endif
+
+/// Runs f(square) with squares on any processor: once for all of its callers, whatever they are compiled for.
+template <class X, class F>
+[[gnu::noinline]] void run_plain_squares(const F& f) {
+  f(plain_square<X>{});
+}
+
 /// Runs f(square) with the best square of X that `dispatch` could choose but for AVX-512, for which g++ would join two rows.
 template <class X, class F>
 void dispatch_squares(const F& f) {
@@ -172,13 +183,8 @@ void dispatch_squares(const F& f) {
     if (current_target() != target::baseline) return run_v3(by_vectors);
   }
 #endif
-  f(plain_square<X>{});
+  run_plain_squares<X>(f);
 #endif
 }
-
-#if defined(__clang__)
-#pragma clang attribute pop
-#pragma clang attribute pop
-#endif
 
 }  // namespace regroup::host

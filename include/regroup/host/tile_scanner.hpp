@@ -47,42 +47,6 @@ constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
   });
 }
 
-/// within[k] = the fold of an element's piece up to it, total[j] that of piece j: pieces by squares, meanwhile() after each,
-/// and what is left over element by element.
-template <class Square, class M, class X, class Meanwhile>
-constexpr void fold_squares(const M& m, const X* from, index n, X* within, columns<X>& total, const Meanwhile& meanwhile) {
-  constexpr index side = Square::side;
-  const index whole = n / piece_elements, in_squares = whole < side ? 0 : whole;
-  for (index j = 0; j < in_squares; j += side) {
-    const index piece = std::min(j, whole - side), first = piece * piece_elements;
-    std::array<X, Square::side> last;
-    const auto fold = [&](index i, const auto begins) {
-      alignas(32) typename Square::rows x;
-      Square::load(from + first + i, piece_elements, x);
-      for (std::size_t k = 0; k < Square::side; ++k) {
-        x[0][k] = begins ? regroup::lift(m, x[0][k]) : regroup::append(m, i, last[k], x[0][k]);
-      }
-      for (std::size_t r = 1; r < Square::side; ++r) {
-        for (std::size_t k = 0; k < Square::side; ++k) {
-          x[r][k] = regroup::append(m, i + static_cast<index>(r), x[r - 1][k], x[r][k]);
-        }
-      }
-      for (std::size_t k = 0; k < Square::side; ++k) last[k] = x[Square::side - 1][k];
-      Square::store(x, within + first + i, piece_elements);
-      meanwhile();
-    };
-    fold(0, std::true_type{});
-    for (index i = side; i < piece_elements; i += side) fold(i, std::false_type{});
-    for (std::size_t k = 0; k < Square::side; ++k) total.set(piece + static_cast<index>(k), last[k]);
-  }
-  for (index j = in_squares; j * piece_elements < n; ++j) {
-    const index first = j * piece_elements, size = std::min(piece_elements, n - first);
-    within[first] = regroup::lift(m, from[first]);
-    for (index i = 1; i < size; ++i) within[first + i] = regroup::append(m, i, within[first + i - 1], from[first + i]);
-    total.set(j, within[first + size - 1]);
-  }
-}
-
 /// to[k] = answer(before[j] within[k]) for the elements of every piece j; `to` may be `within`.
 template <class M, class X, class Answer, class Meanwhile>
 constexpr void join_pieces(const M& m, const columns<X>& before, const X* within, index n, X* to, const Answer& answer,
@@ -113,9 +77,8 @@ class tile_scanner {
   static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
   /// Whether the prefixes within pieces are kept from `fold` to `put`: where they are small, or take the elements' place.
   static constexpr bool keeps = moves && (sizeof(state) <= 8 || std::is_same_v<X, state>);
-  /// Whether elements, prefixes and answers are numbers of one type and quickly combined: they stay in registers while they
-  /// are turned.
-  static constexpr bool by_squares = keeps && is_quick<M> && has_squares<state> && std::is_same_v<X, state> &&
+  /// Whether elements, prefixes and answers are of one type: they stay in registers while they are turned.
+  static constexpr bool by_squares = keeps && words_in_squares<M, X> > 0 && std::is_same_v<X, state> &&
                                      std::is_same_v<Place, state>;
   static constexpr index words = words_of_state<X, state>;
 
@@ -155,11 +118,11 @@ class tile_scanner {
       }
       if constexpr (by_squares) {
         const X* const from = data != nullptr ? data : b.elements.data();
-        dispatch_squares<X>([&]<class Square>(Square) {
+        dispatch_squares<word_of<X, words>>([&]<class Square>(Square) {
           // Not all of memory's lines: joining has time for a fourth of them.
           constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
           traffic memory = memory_;  // in registers
-          fold_squares<Square>(m_, from, count_, answers(), total_, [&] { memory.step<lines>(Square::copy_lines); });
+          fold_squares<Square>(m_, from, count_, total_, answers(), [&] { memory.step<lines>(Square::copy_lines); });
           memory_ = memory;
           summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
         });
@@ -264,7 +227,7 @@ class tile_scanner {
     Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
     if (shift_ == 1) answers[-1] = preceding(in);
     if constexpr (by_squares) {
-      dispatch_squares<X>([&]<class Square>(Square) {
+      dispatch_squares<word_of<X, words>>([&]<class Square>(Square) {
         const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
         traffic memory = memory_;
         join_pieces(m_, before, answers, count_, to, answer_,
