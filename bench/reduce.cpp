@@ -3,10 +3,7 @@
 // operators in every generic loop: same compiler, same flags. Two calls (maximum, then sum of exp) where a library is
 // used so. The limit is reading the same array. Compiled a second time for -march=native, with ours in it as well, and a
 // third time with -Ofast, which gives the others libm's exp in packs; our headers refuse it, so nothing of ours is in it.
-#ifdef REGROUP_BENCH_FAST
-#include <cmath>  // declares those packs while __FAST_MATH__ stands
-#undef __FAST_MATH__
-#endif
+#include "fast_math.hpp"
 
 #include "generic.hpp"
 #include "textbook.hpp"

@@ -3,6 +3,7 @@
 
 import math
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -34,6 +35,12 @@ class Numbers(unittest.TestCase):
         self.assertEqual(references.error(softmax, np.array([0.0, 1]), np.array([0.0, 1])), 0)
         self.assertEqual(references.error(softmax, np.array([np.nan, 1]), np.array([1.0, 1])), math.inf)
         self.assertEqual(references.error(softmax, np.array([1.0]), np.array([1.0, 1])), math.inf)
+
+    def test_operators_that_fast_math_compiles(self):
+        source = '#include "fast_math.hpp"\n#include "textbook.hpp"\n'
+        flags = ["-std=c++20", "-Ofast", f"-I{ROOT / 'include'}", f"-I{ROOT / 'bench'}", "-fsyntax-only", "-x", "c++", "-"]
+        compiled = subprocess.run(["g++", *flags], input=source, capture_output=True, text=True)
+        self.assertEqual(compiled.returncode, 0, compiled.stderr)
 
     def test_bits_that_change(self):
         a = np.array([1, 2, np.nan, 4], np.float32)
