@@ -44,10 +44,10 @@ inline constexpr std::size_t cache_line = 64;
 /// before `finish_past_caches()`.
 inline void copy_lines_past_caches(void* to, const void* from, std::size_t bytes) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx")) {
-    const auto copy = __builtin_cpu_supports("avx512f") ? copy_whole_lines : copy_half_lines;
-    return copy(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
-  }
+  // Each by its name, so that it is inlined where its caller has those instructions: around a call a loop keeps no registers.
+  const auto copy = [&](const auto& lines) { lines(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes); };
+  if (__builtin_cpu_supports("avx512f")) return copy(copy_whole_lines);
+  if (__builtin_cpu_supports("avx")) return copy(copy_half_lines);
   auto* const out = static_cast<__m128i*>(to);
   const auto* const in = static_cast<const __m128i*>(from);
   for (std::size_t i = 0; i < bytes / sizeof(__m128i); ++i) _mm_stream_si128(out + i, _mm_loadu_si128(in + i));

@@ -155,9 +155,9 @@ struct block {
   }
 };
 
-/// lane[j] = left fold of piece j of n elements side by side: whole pieces by squares, meanwhile() after each, some pieces twice
-/// if that fills the last one, and what is left over element by element. The fold of an element's piece up to it goes to
-/// `within`, if that is somewhere.
+/// lane[j] = left fold of piece j of n elements side by side: whole pieces by squares, meanwhile() after each, some of them
+/// twice if that fills the last one, and what is left over element by element. The fold of an element's piece up to it goes
+/// to `within`, if that is somewhere.
 template <class Square, class M, class X, class Within, class Meanwhile>
 constexpr void fold_squares(const M& m, const X* from, index n, columns<state_of<M>>& lane, const Within& within,
                             const Meanwhile& meanwhile) {
