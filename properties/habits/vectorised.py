@@ -57,8 +57,8 @@ SQUARES = {
 }
 # What g++ folds by such squares as well, and clang after turning a tile.
 SQUARES_OF_GXX = {
-    "fold_tile_pieces<regroup::affine<float>": "4 vfm.*ps",
-    "fold_tile_pieces<regroup::affine<double>": "2 vfm.*pd",
+    "fold_lanes<regroup::affine<float>": "4 vfm.*ps",
+    "fold_lanes<regroup::affine<double>": "2 vfm.*pd",
     "lowered<regroup::maximum<float> > >::fold": "8 vmaxps",
     "lowered<regroup::maximum<float> > >::put_moved": "vmaxps",
     "lowered<regroup::affine<double> > >::fold": "2 vfm.*pd",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// n elements cost n - 1 combines and n lifts: absent operands are skipped, not combined with an identity. Only pieces that
-// vectors fold side by side may be folded twice, so that the last vector is a whole one.
+// n elements cost n - 1 combines and n lifts: absent operands are skipped, not combined with an identity. Only some of
+// the pieces that vectors fold side by side are folded twice, where the last vector would lack some.
 #include <gtest/gtest.h>
 
 #include <atomic>

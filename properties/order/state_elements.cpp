@@ -4,9 +4,12 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "reference.hpp"
@@ -18,6 +21,8 @@
 #include "regroup/scan.hpp"
 
 namespace {
+
+using regroup::members::tie;
 
 template <class T>
 struct two {
@@ -39,31 +44,65 @@ template <class T>
 struct eight {
   T a, b, c, d, e, f, g, h;
 };
+struct six_of_several_types {
+  float a;
+  std::int32_t b;
+  std::uint32_t c;
+  float d, e;
+  std::int32_t f;
+};
+struct three_of_several_types {
+  double a;
+  long long b;
+  std::uint64_t c;
+};
 
 /// Mixes every member of the left state with another of the right one: neither associative nor commutative, so that every tree
-/// has a state of its own. The identity, and nothing else, begins with 0.
+/// has a state of its own. The identity, and nothing else, begins with 0. Members are whole numbers that a float has.
 template <class State>
 struct mixing {
   static constexpr bool is_exact = true;
   State identity() const { return {}; }
   State operator()(State left, State right) const {
-    using regroup::members::tie;
     State mixed = right;
     const auto x = tie(left), y = tie(right), z = tie(mixed);
     [&]<std::size_t... K>(std::index_sequence<K...>) {
       constexpr std::size_t n = sizeof...(K);
       const bool mixes = left.a != 0;
-      ((std::get<K>(z) = mixes ? std::get<K>(x) * 0x9e3779b1u ^ std::get<(K + 1) % n>(y) * (2 * K + 3) : std::get<K>(y)), ...);
+      ((std::get<K>(z) = mixes ? mix(std::get<K>(x), std::get<(K + 1) % n>(y), 2 * K + 3, K == 0)
+                               : std::get<K>(y)),
+       ...);
     }
     (std::make_index_sequence<regroup::members::count<State>()>{});
-    mixed.a |= 1;
     return mixed;
+  }
+
+ private:
+  template <class X, class Y>
+  static X mix(X x, Y y, std::uint64_t factor, std::uint64_t odd) {
+    const auto bits = static_cast<std::uint32_t>(x) * 0x9e3779b1u ^ static_cast<std::uint32_t>(y * static_cast<Y>(factor));
+    return static_cast<X>((bits >> 12 & 0xfffff) | odd);
+  }
+};
+
+/// The same, told how many elements a state has, which its member c says.
+template <class State>
+struct appending : mixing<State> {
+  State operator()(State left, State right) const {
+    State both = mixing<State>::operator()(left, right);
+    both.c = left.c + right.c;
+    return both;
+  }
+  State append(std::int64_t n, State s, State x) const {
+    State more = (*this)(s, x);
+    more.b += static_cast<decltype(s.b)>(n != static_cast<std::int64_t>(s.c));
+    return more;
   }
 };
 
 template <class State>
 bool same(const State& left, const State& right) {
-  return regroup::members::tie(left) == regroup::members::tie(right);
+  return tie(left) == tie(right);
 }
 template <class State>
 bool same(const std::vector<State>& ys, const reference::operands<State>& expected) {
@@ -74,47 +113,63 @@ bool same(const std::vector<State>& ys, const reference::operands<State>& expect
   return true;
 }
 
+/// n elements at the ends of tiles, of pieces and of what a vector has of these, and anywhere.
+template <class State>
+std::vector<State> some(std::uint64_t seed) {
+  const auto pieces = *rc::gen::element(0, 1, 4, 8, 16, 128, 150);
+  const auto more = *rc::gen::inRange(-2, 35);
+  std::vector<State> xs(static_cast<std::size_t>(std::max(0, 32 * pieces + more)));
+  const auto number = [&seed] { return (seed = seed * 6364136223846793005u + 1) >> 44; };
+  for (auto& x : xs) {
+    std::apply([&](auto&... part) { ((part = static_cast<std::remove_cvref_t<decltype(part)>>(number())), ...); }, tie(x));
+    x.a = static_cast<decltype(x.a)>(number() | 1);
+  }
+  return xs;
+}
+
+template <class M, class State>
+void expect_order(const M& m, std::vector<State> xs) {
+  const reference::operands<State> operands(xs.begin(), xs.end());
+  const State all = reference::reduce(m, operands).value_or(State{});
+  const std::deque<State> apart(xs.begin(), xs.end());
+  RC_ASSERT(same(regroup::reduce(regroup::par, xs, m), all));
+  RC_ASSERT(same(regroup::reduce(regroup::seq, apart, m), all));
+
+  auto expected = reference::inclusive_scan(m, operands);
+  std::vector<State> ys(xs.size());
+  regroup::inclusive_scan(regroup::par, xs, ys, m);
+  RC_ASSERT(same(ys, expected));
+  regroup::inclusive_scan(regroup::seq, apart, ys, m);
+  RC_ASSERT(same(ys, expected));
+  ys = xs;
+  regroup::inclusive_scan(regroup::seq, ys, ys, m);
+  RC_ASSERT(same(ys, expected));
+  expected = reference::exclusive_scan(m, operands);
+  regroup::exclusive_scan(regroup::par, xs, xs, m);
+  RC_ASSERT(same(xs, expected));
+}
+
 template <class State>
 class state_elements : public testing::Test {};
-using states = testing::Types<two<std::uint32_t>, three<std::uint32_t>, four<std::uint32_t>, five<std::uint32_t>,
-                              eight<std::uint32_t>, two<std::uint64_t>, three<std::uint64_t>, four<std::uint64_t>,
-                              five<std::uint64_t>>;
+using states = testing::Types<two<std::uint32_t>, three<float>, four<std::uint32_t>, five<float>, six_of_several_types,
+                              eight<std::int32_t>, two<double>, three_of_several_types, four<std::uint64_t>>;
 TYPED_TEST_SUITE(state_elements, states);
 
 TYPED_TEST(state_elements, fold_in_the_order_of_any_others) {
-  using member = decltype(TypeParam::a);
-  static_assert(regroup::host::words_of<TypeParam>() == regroup::index{sizeof(TypeParam) / sizeof(member)});
-  const mixing<TypeParam> m;
-  const bool holds = rc::check("reduce, and scans there and in place, are the reference's", [&](std::uint64_t seed) {
-    // Ends of tiles, of pieces and of what a vector has of these, and anything.
-    const auto n = *rc::gen::map(
-        rc::gen::tuple(rc::gen::element(0, 1, 4, 8, 16, 128, 150), rc::gen::inRange(0, 70), rc::gen::inRange(-2, 3)),
-        [](const auto& cut) { return std::max(0, 32 * std::get<0>(cut) + std::get<1>(cut) % 35 + std::get<2>(cut)); });
-    std::vector<TypeParam> xs(static_cast<std::size_t>(n));
-    for (auto& x : xs) {
-      std::apply([&](auto&... part) { ((part = static_cast<member>((seed = seed * 6364136223846793005u + 1) >> 20)), ...); },
-                 regroup::members::tie(x));
-      x.a |= 1;
-    }
-    const reference::operands<TypeParam> operands(xs.begin(), xs.end());
-    RC_ASSERT(same(regroup::reduce(regroup::par, xs, m), reference::reduce(m, operands).value_or(TypeParam{})));
-    const std::deque<TypeParam> apart(xs.begin(), xs.end());
-    RC_ASSERT(same(regroup::reduce(regroup::seq, apart, m), reference::reduce(m, operands).value_or(TypeParam{})));
+  using regroup::host::words_of;
+  static_assert(words_of<TypeParam>() == regroup::index{sizeof(TypeParam) / sizeof(TypeParam::a)});
+  EXPECT_TRUE(rc::check("reduce, and scans there and in place, are the reference's", [](std::uint64_t seed) {
+    expect_order(mixing<TypeParam>{}, some<TypeParam>(seed));
+  }));
+}
 
-    auto expected = reference::inclusive_scan(m, operands);
-    std::vector<TypeParam> ys(xs.size());
-    regroup::inclusive_scan(regroup::par, xs, ys, m);
-    RC_ASSERT(same(ys, expected));
-    regroup::inclusive_scan(regroup::seq, apart, ys, m);
-    RC_ASSERT(same(ys, expected));
-    ys = xs;
-    regroup::inclusive_scan(regroup::seq, ys, ys, m);
-    RC_ASSERT(same(ys, expected));
-    expected = reference::exclusive_scan(m, operands);
-    regroup::exclusive_scan(regroup::par, xs, xs, m);
-    RC_ASSERT(same(xs, expected));
-  });
-  EXPECT_TRUE(holds);
+TEST(state_elements_appended, are_told_how_many_there_are) {
+  using state = three<std::uint32_t>;
+  EXPECT_TRUE(rc::check("of any length", [](std::uint64_t seed) {
+    auto xs = some<state>(seed);
+    for (auto& x : xs) x.c = 1;
+    expect_order(appending<state>{}, xs);
+  }));
 }
 
 }  // namespace

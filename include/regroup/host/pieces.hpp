@@ -25,29 +25,6 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// put(j, value(j)) for the lanes, or elements, [0, count), which share no memory, though a compiler cannot see that. State: a
-/// type that can be taken apart.
-template <class State, class Count, class Value, class Put>
-constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
-  const index end = count;
-#if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
-  using taken = std::remove_cvref_t<decltype(value(index{}))>;
-  index j = 0;
-  if constexpr (std::is_arithmetic_v<taken> || (std::is_same_v<taken, State> && is_split<State>())) {
-    constexpr index some = lanes / 4;
-    for (; j + some <= end; j += some) {
-      columns<taken, some> apart;
-      for (index k = 0; k < some; ++k) apart.set(k, value(j + k));
-      for (index k = 0; k < some; ++k) put(j + k, apart.get(k));
-    }
-  }
-  for (; j < end; ++j) put(j, value(j));
-#else
-#pragma GCC ivdep
-  for (index j = 0; j < end; ++j) put(j, value(j));
-#endif
-}
-
 /// The pieces that `n` elements touch; all but the last are whole.
 constexpr index pieces_of(index n) noexcept { return (n + piece_elements - 1) / piece_elements; }
 
@@ -97,8 +74,8 @@ inline constexpr index words_of_state = [] {
 
 /// Words of an element that squares may be made of; 0 where they are not worth it, or lanes of states are no packs. The eight
 /// combines of a square's lanes wait for one another, so that a long one had better have all lanes: what is quick or exact is
-/// short, and elements of several words are as much work to turn. (clang makes packs of a square's loops where they are quick;
-/// others keep their one turn each, and states in memory.)
+/// short, and elements of several words are as much work to turn. (clang makes packs of a square's loops only where they are
+/// quick; others it leaves loops of one turn each, with states in memory between.)
 template <class M, class X>
 inline constexpr index words_in_squares = [] {
   using state = state_of<M>;
@@ -114,6 +91,9 @@ inline constexpr index words_in_squares = [] {
   }
   return index{0};
 }();
+
+template <class M, class X>
+using word_in_squares = word_of<X, words_in_squares<M, X>>;
 
 /// Some elements of as many pieces as a square has rows, in registers: by word, then by piece.
 template <class Square, class X, index Words>
@@ -184,14 +164,14 @@ constexpr void fold_squares(const M& m, const X* from, index n, columns<state_of
     for (index i = elements::elements; i < piece_elements; i += elements::elements) fold(i, std::false_type{});
     for (index k = 0; k < side; ++k) lane.set(piece + k, folded.get(k));
   }
-  for (index j = in_squares, first = j * piece_elements; first < n; ++j, first += piece_elements) {
+  for (index first = in_squares * piece_elements; first < n; first += piece_elements) {
     state_of<M> s = regroup::lift(m, from[first]);
     if constexpr (keeps) within[first] = s;
     for (index i = 1; i < std::min(piece_elements, n - first); ++i) {
       s = regroup::append(m, i, s, from[first + i]);
       if constexpr (keeps) within[first + i] = s;
     }
-    lane.set(j, s);
+    lane.set(first / piece_elements, s);
   }
 }
 
@@ -227,17 +207,24 @@ void with_turned(const Tile& t, traffic&, const Body& body) {
 
 /// lane[j] = left fold of piece j of a tile.
 template <class M, class Tile>
-void fold_tile_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane) {
+void fold_turned(const M& m, const Tile& t, columns<state_of<M>>& lane) {
   traffic memory;
   with_turned<state_of<M>>(t, memory, [&](const auto& turned) {
     constexpr std::size_t lines = lanes * sizeof(t[0]) / cache_line / 2 + 1;  // turning had the others, at most
     fold_pieces(m, turned, lane, [&](auto&&...) { memory.step<lines>([](auto&&...) {}); });
   });
 }
+template <class M, class Tile>
+void fold_lanes(const M& m, const Tile& t, columns<state_of<M>>& lane) {
+  fold_turned(m, t, lane);
+}
 template <class M, class X>
 requires(words_in_squares<M, X> > 0)
-void fold_tile_pieces(const M& m, const tile<load_from<X>>& t, columns<state_of<M>>& lane) {
-  dispatch_squares<word_of<X, words_in_squares<M, X>>>([&]<class Square>(Square) {
+void fold_lanes(const M& m, const tile<load_from<X>>& t, columns<state_of<M>>& lane) {
+  using word = word_in_squares<M, X>;
+  constexpr index few = 3 * piece_elements, square = 32 / index{sizeof(word)} * piece_elements;
+  if (t.size() > few && t.size() < square) return fold_turned(m, t, lane);  // pieces enough for a vector, not for a square
+  dispatch_squares<word>([&]<class Square>(Square) {
     const auto* next = reinterpret_cast<const std::byte*>(t.load().first + t.size());
     fold_squares<Square>(m, t.load().first, t.size(), lane, nullptr, [&] {
       fetch_lines(next, sizeof(typename Square::rows));
@@ -250,7 +237,7 @@ void fold_tile_pieces(const M& m, const tile<load_from<X>>& t, columns<state_of<
 template <class M, class Tile>
 constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   columns<state_of<M>> from;
-  fold_tile_pieces(m, t, from);
+  fold_lanes(m, t, from);
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {
     columns<state_of<M>> to;
     for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));

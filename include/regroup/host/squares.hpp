@@ -29,19 +29,20 @@ inline constexpr bool has_squares =
     false;
 #endif
 
-/// A square on any processor, element by element.
+/// A square on any processor, element by element. X may be a word of what lies there.
 template <class X>
 struct plain_square {
   static constexpr std::size_t side = 4;
   using rows = X[side][side];
+  typedef X anything __attribute__((may_alias));  // NOLINT: an alias cannot carry it in a template
   /// to[i][k] = from[k * step + i].
-  static void load(const X* from, index step, rows& to) {
+  static void load(const anything* from, index step, rows& to) {
     for (std::size_t k = 0; k < side; ++k, from += step) {
       for (std::size_t i = 0; i < side; ++i) to[i][k] = from[i];
     }
   }
   /// to[k * step + i] = from[i][k].
-  static void store(const rows& from, X* to, index step) {
+  static void store(const rows& from, anything* to, index step) {
     for (std::size_t k = 0; k < side; ++k, to += step) {
       for (std::size_t i = 0; i < side; ++i) to[i] = from[i][k];
     }
