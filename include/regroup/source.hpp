@@ -120,6 +120,11 @@ row_slices<T> rows(const view<T>& v) {
   return {v, 1};
 }
 
+// As in monoid.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
 /// The elements f(0), ..., f(count - 1), computed when they are read: `generate(n, [](index i) { return ...; })`.
 /// `f` may be called more than once for a position and from any thread.
 template <class F>
@@ -150,6 +155,10 @@ struct projected {
   [[nodiscard]] constexpr index size() const noexcept { return source.size(); }
   constexpr decltype(auto) operator[](index i) const { return std::invoke(projection, source[i]); }
 };
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 
 /// The positions [first, first + count) of a source.
 template <class Source>

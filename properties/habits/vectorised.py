@@ -45,6 +45,7 @@ FOLDS = {
     "lowered<regroup::log_sum_exp<float> > >::put_turned": "vfm.*ps",
     "lowered<log_add> >::fold": "vfm.*ps",
     "lowered<log_add> >::put_turned": "vfm.*ps",
+    "copy_elements<regroup::projected<regroup::strided<float const>, softplus>": "vfm.*ps",
     "columns<regroup::plus<float> >": "vaddps",
     "columns<log_add>": "vfm.*ps",
 }

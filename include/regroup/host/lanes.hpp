@@ -24,6 +24,19 @@
 
 namespace regroup::host {
 
+/// Whether a loop over these states and elements is worth instantiating for every instruction set.
+template <class State, class X>
+inline constexpr bool is_plain = std::is_trivially_copyable_v<State> && std::is_trivially_copyable_v<X>;
+
+template <bool Plain, class F>
+void run(F&& f) {
+  if constexpr (Plain) {
+    dispatch(f);
+  } else {
+    f();
+  }
+}
+
 // clang's flatten goes one call deep, so there these loops are inlined into the dispatched function by name, and their
 // calls, the operator's among them, into the loops (host/dispatch.hpp).
 #if defined(__clang__)
@@ -96,6 +109,16 @@ constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   }
 }
 
+/// The elements [first, first + n) of a source, side by side: what computes them, a projection say, by the best instruction set.
+template <source Source>
+void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
+  using element = element_of<Source>;
+  run<is_plain<element, element> && !requires { s.contiguous(); }>([&] {
+    for_lanes<element>(
+        n, [&](index i) -> element { return s[first + i]; }, [&](index i, const element& x) { to[i] = x; });
+  });
+}
+
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute pop
@@ -145,23 +168,10 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
     in_memory(load_numbered(s.f.from(first)));
   } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
-    for (index i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = s[first + i];
+    copy_elements(s, first, n, copy.get());
     body(tile<load_from<element>>{{copy.get()}, n});
   } else {
     body(tile<load_of<Source>>{{&s, first}, n});
-  }
-}
-
-/// Whether a loop over these states and elements is worth instantiating for every instruction set.
-template <class State, class X>
-inline constexpr bool is_plain = std::is_trivially_copyable_v<State> && std::is_trivially_copyable_v<X>;
-
-template <bool Plain, class F>
-void run(F&& f) {
-  if constexpr (Plain) {
-    dispatch(f);
-  } else {
-    f();
   }
 }
 

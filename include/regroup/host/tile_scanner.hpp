@@ -25,29 +25,6 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// put(j, value(j)) for the lanes, or elements, [0, count), which share no memory, though a compiler cannot see that. State: a
-/// type that can be taken apart.
-template <class State, class Count, class Value, class Put>
-constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
-  const index end = count;
-#if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
-  using taken = std::remove_cvref_t<decltype(value(index{}))>;
-  index j = 0;
-  if constexpr (std::is_arithmetic_v<taken> || (std::is_same_v<taken, State> && is_split<State>())) {
-    constexpr index some = lanes / 4;
-    for (; j + some <= end; j += some) {
-      columns<taken, some> apart;
-      for (index k = 0; k < some; ++k) apart.set(k, value(j + k));
-      for (index k = 0; k < some; ++k) put(j + k, apart.get(k));
-    }
-  }
-  for (; j < end; ++j) put(j, value(j));
-#else
-#pragma GCC ivdep
-  for (index j = 0; j < end; ++j) put(j, value(j));
-#endif
-}
-
 /// fold_pieces, whose lanes of elements 0 to i stay in kept_at(i), which may be where element i of the pieces was.
 template <class M, class Tile, class Kept, class Seen>
 constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Kept& kept_at,
@@ -124,35 +101,29 @@ class tile_scanner {
     count_ = std::min(tile_elements, s.size() - first_);
     std::optional<tile_summary<state>> summary;
     if constexpr (moves) {
-      buffers& b = *buffers_;
-      const X* const data = contiguous_elements(s);
+      const X* data = contiguous_elements(s);
       if (data != nullptr) {
         const std::size_t bytes = static_cast<std::size_t>(count_) * sizeof(X);
         memory_.fetch(data + ahead * tile_elements, bytes);
         find_pages_ahead(data, bytes, step_ * sizeof(X));
       } else {
-        for (index k = 0; k < count_; ++k) {
-          if constexpr (by_squares) {
-            b.elements[static_cast<std::size_t>(k)] = s[first_ + k];
-          } else {
-            turned_lanes<X, words>(b.elements.data(), k % piece_elements).set(k / piece_elements, s[first_ + k]);
-          }
-        }
+        if (copy_ == nullptr) copy_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(tile_elements));
+        copy_elements(s, first_, count_, copy_.get());
+        data = copy_.get();
       }
       if constexpr (by_squares) {
-        const X* const from = data != nullptr ? data : b.elements.data();
         dispatch_squares<word_in_squares<M, X>>([&]<class Square>(Square) {
           // Not all of memory's lines: joining has time for a fourth of them.
           constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
           traffic memory = memory_;  // in registers
-          fold_squares<Square>(m_, from, count_, total_, answers(), [&] { memory.step<lines>(Square::copy_lines); });
+          fold_squares<Square>(m_, data, count_, total_, answers(), [&] { memory.step<lines>(Square::copy_lines); });
           memory_ = memory;
           summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
         });
       } else {
         dispatch([&] {
-          if (data != nullptr) turn<words>(data, b.elements.data(), count_, turning_to::lanes, &memory_);
-          const tile<load_turned<X, words>> elements{{b.elements.data()}, count_};
+          turn<words>(data, buffers_->elements.data(), count_, turning_to::lanes, &memory_);
+          const tile<load_turned<X, words>> elements{{buffers_->elements.data()}, count_};
           const auto seen = [&](auto&&...) { step(); };
           if constexpr (keeps) {
             keep_pieces(
@@ -204,7 +175,7 @@ class tile_scanner {
   static constexpr bool shares = keeps && std::is_same_v<X, Place>;
   static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
-    alignas(64) std::array<X, tile_elements> elements;                               // turned, but for squares
+    alignas(64) std::array<X, by_squares ? 0 : tile_elements> elements;              // turned
     std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
     alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;                // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
@@ -312,6 +283,7 @@ class tile_scanner {
   std::size_t step_ = 1;  // to this thread's next tile
   columns<state> total_;  // P of the tile
   std::unique_ptr<buffers> buffers_;
+  std::unique_ptr<X[]> copy_;  // of a tile whose elements do not stand side by side
   traffic memory_;
   int written_ = 0;  // which of the answers
 };
