@@ -109,7 +109,8 @@ constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   }
 }
 
-/// The elements [first, first + n) of a source, side by side: what computes them, a projection say, by the best instruction set.
+/// The elements [first, first + n) of a source, side by side: what computes them, say a lazy range, by the best
+/// instruction set.
 template <source Source>
 void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
   using element = element_of<Source>;

@@ -20,6 +20,7 @@
 #include "regroup/host/abreast.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/prefixes_abreast.hpp"
+#include "regroup/host/through.hpp"
 #include "regroup/host/tile_scanner.hpp"
 
 namespace regroup::host {
@@ -311,11 +312,11 @@ class threads {
 
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
-    worker().fold(b, m, sink);
+    with_joined(b, m, [&](const auto& batch, const auto& joined) { worker().fold(batch, joined, sink); });
   }
   template <batch Batch, batch Out, class M, class Answer>
   void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
-    worker().scan(b, out, m, kind, answer);
+    with_joined(b, m, [&](const auto& batch, const auto& joined) { worker().scan(batch, out, joined, kind, answer); });
   }
   template <class Body>
   void for_each(index n, double cost, const Body& body) const {

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// A projection joined to the monoid that folds what it returns, so that elements are read where they are, in whatever way is
+// fastest, and projected in the loop that combines them. Level: element.
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <type_traits>
+
+#include "regroup/host/lanes.hpp"
+#include "regroup/source.hpp"
+
+namespace regroup::host {
+
+// As in monoid.hpp.
+#if defined(__clang__)
+#pragma clang attribute push([[gnu::flatten]], apply_to = function)
+#endif
+
+/// The states of `m`, of elements as `projection` has them.
+template <class M, class Projection>
+struct through {
+  static constexpr bool is_commutative = regroup::is_commutative<M>;
+  static constexpr bool is_exact = regroup::is_exact<M>;
+  const M& m;
+  const Projection& projection;
+
+  constexpr state_of<M> identity() const { return m.identity(); }
+  template <class X>
+  constexpr state_of<M> lift(const X& x) const {
+    return regroup::lift(m, std::invoke(projection, x));
+  }
+  template <class X>
+  constexpr state_of<M> append(index n, const state_of<M>& s, const X& x) const {
+    return regroup::append(m, n, s, std::invoke(projection, x));
+  }
+  constexpr state_of<M> operator()(const state_of<M>& a, const state_of<M>& b) const { return m(a, b); }
+};
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+
+/// Whether a batch is seen through a projection that is joined to M: its elements may be moved before they are projected, and M
+/// folds one by one what it returns.
+template <class M, class Batch>
+inline constexpr bool joins_projection = false;
+template <class M, class Batch, class Projection>
+  requires(!std::same_as<Projection, std::identity>)
+inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = [] {
+  using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
+  using seen = std::remove_cvref_t<std::invoke_result_t<const Projection&, const element&>>;
+  return std::same_as<widened<element>, element> && is_plain<state_of<M>, element> && is_movable<element> && !has_members<M> &&
+         !has_lift_tile<M, tile<load_from<seen>>>;
+}();
+
+/// body(batch, monoid): a batch as it is, or the one behind its projection with the two joined.
+template <class Batch, class M, class Body>
+void with_joined(const Batch& b, const M& m, const Body& body) {
+  if constexpr (joins_projection<M, Batch>) {
+    body(b.batch, through<M, std::remove_cvref_t<decltype(b.projection)>>{m, b.projection});
+  } else {
+    body(b, m);
+  }
+}
+
+}  // namespace regroup::host

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+// A projection gives what its elements would give if they had been projected first: in every verb, bit by bit, wherever the
+// elements lie.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstdint>
+#include <functional>
+#include <type_traits>
+#include <vector>
+
+#include "regroup/regroup.hpp"
+
+namespace {
+
+using regroup::index;
+using regroup::par;
+using regroup::seq;
+using regroup::view;
+
+struct point {
+  float x;
+  std::int32_t n;
+};
+std::vector<point> points(index count) {
+  std::vector<point> made;
+  for (index i = 0; i < count; ++i) made.push_back({static_cast<float>(i * 7919 % 1013) * 0.01f - 5, static_cast<int>(i % 91)});
+  return made;
+}
+
+/// As bytes, but for those between members.
+template <class T>
+bool same(const T& a, const T& b) {
+  if constexpr (std::is_same_v<T, float>) {
+    return std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    return a == b;
+  } else {
+    return same(a.a, b.a) && same(a.b, b.b);
+  }
+}
+template <class T>
+bool same(const std::vector<T>& a, const std::vector<T>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!same(a[i], b[i])) return false;
+  }
+  return a.size() == b.size();
+}
+
+template <class M, class Projection>
+void expect_projected_first(const M& m, const Projection& projection) {
+  using seen = std::remove_cvref_t<std::invoke_result_t<const Projection&, const point&>>;
+  using answer = regroup::answer_of<M>;
+  for (const auto& [rows, columns] : std::vector<std::pair<index, index>>{{1, 1}, {3, 40}, {150, 70}, {5, 9000}, {9000, 33}}) {
+    const std::vector<point> xs = points(rows * columns);
+    std::vector<seen> first;
+    for (const point& x : xs) first.push_back(std::invoke(projection, x));
+    const view<const point> x(xs.data(), {rows, columns});
+    const view<const seen> y(first.data(), {rows, columns});
+    const auto expect = [&](const char* verb, std::size_t count, const auto& by_projection, const auto& of_projected) {
+      std::vector<answer> a(count), b(count);
+      by_projection(a);
+      of_projected(b);
+      EXPECT_TRUE(same(a, b)) << verb << ' ' << rows << ' ' << columns;
+    };
+    expect("reduce", 1, [&](auto& out) { out[0] = regroup::reduce(par, xs, m, projection); },
+           [&](auto& out) { out[0] = regroup::reduce(seq, first, m); });
+    expect("rows", static_cast<std::size_t>(rows), [&](auto& out) { regroup::reduce_rows(par, x, out, m, projection); },
+           [&](auto& out) { regroup::reduce_rows(seq, y, out, m); });
+    expect("columns", static_cast<std::size_t>(columns),
+           [&](auto& out) { regroup::reduce_axes(par, x, {0}, out, m, projection); },
+           [&](auto& out) { regroup::reduce_axes(seq, y, {0}, out, m); });
+    const std::vector<index> cuts = {0, rows, rows, rows * columns};
+    expect("segments", 3, [&](auto& out) { regroup::reduce_segments(par, xs, cuts, out, m, projection); },
+           [&](auto& out) { regroup::reduce_segments(seq, first, cuts, out, m); });
+    expect("scan", xs.size(), [&](auto& out) { regroup::inclusive_scan(par, xs, out, m, projection); },
+           [&](auto& out) { regroup::inclusive_scan(seq, first, out, m); });
+    expect("exclusive scan", xs.size(), [&](auto& out) { regroup::exclusive_scan(seq, xs, out, m, projection); },
+           [&](auto& out) { regroup::exclusive_scan(par, first, out, m); });
+    expect("scan down columns", xs.size(),
+           [&](auto& out) { regroup::inclusive_scan_axis(par, x, 0, view(out.data(), {rows, columns}), m, projection); },
+           [&](auto& out) { regroup::inclusive_scan_axis(seq, y, 0, view(out.data(), {rows, columns}), m); });
+  }
+}
+
+}  // namespace
+
+TEST(projections, of_members) { expect_projected_first(regroup::plus<float>{}, &point::x); }
+TEST(projections, of_integers) { expect_projected_first(regroup::maximum<std::int32_t>{}, &point::n); }
+TEST(projections, that_compute) {
+  expect_projected_first(regroup::plus<float>{}, [](const point& p) { return regroup::math::exp(p.x); });
+}
+TEST(projections, into_what_lifts_tiles) {
+  expect_projected_first(regroup::log_sum_exp<float>{}, [](const point& p) { return p.x * 2; });
+}
+TEST(projections, into_what_does_not_commute) {
+  expect_projected_first(regroup::affine<float>{}, [](const point& p) { return regroup::affine_map<float>{0.5f, p.x}; });
+}
+TEST(projections, into_what_lanes_count) {
+  expect_projected_first(regroup::mean<float>{}, &point::x);
+}
