@@ -48,10 +48,13 @@ inline constexpr bool joins_projection = false;
 template <class M, class Batch, class Projection>
   requires(!std::same_as<Projection, std::identity>)
 inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = [] {
-  using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
-  using seen = std::remove_cvref_t<std::invoke_result_t<const Projection&, const element&>>;
-  return std::same_as<widened<element>, element> && is_plain<state_of<M>, element> && is_movable<element> && !has_members<M> &&
-         !has_lift_tile<M, tile<load_from<seen>>>;
+  using source = std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>;
+  using element = element_of<source>;
+  if constexpr (std::same_as<widened<element>, element> && is_plain<state_of<M>, element> && is_movable<element> &&
+                std::invocable<const Projection&, const element&> && !has_members<M>) {
+    return !has_lift_tile<M, tile<load_from<element_of<projected<source, Projection>>>>>;
+  }
+  return false;
 }();
 
 /// body(batch, monoid): a batch as it is, or the one behind its projection with the two joined.
