@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verb scan: every prefix of a range, of the rows or one axis of a view, or of segments. The first k results are the
 // scan of the first k elements, bitwise; the last equals reduce bitwise for exact monoids, within the bound otherwise.
-// Exclusive: lower(identity), then the inclusive results but the last. The output may be exactly the input.
+// Exclusive: lower(identity), then the inclusive results but the last. The output may be exactly the input. Projections as in
+// reduce.hpp.
 #pragma once
 
 #include <functional>
@@ -67,7 +68,7 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 
 /// y[i] = lower(x_0 + ... + x_i) along a range. Throws shape_error where lengths differ, overlap_error where y shares
 /// memory with x without being x. Reads x once, or twice where elements or states are not
-/// trivially copyable. Five tiles of memory a thread; outputs over 8 MiB pass the caches.
+/// trivially copyable. Six tiles of memory a thread; outputs over 8 MiB pass the caches.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);

@@ -5,8 +5,11 @@
 
 #include <bit>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/regroup.hpp"
@@ -86,6 +89,9 @@ void expect_projected_first(const M& m, const Projection& projection) {
 }  // namespace
 
 TEST(projections, of_members) { expect_projected_first(regroup::plus<float>{}, &point::x); }
+TEST(projections, that_end_in_a_product) {
+  expect_projected_first(regroup::plus<float>{}, [](const point& p) { return p.x * p.x; });
+}
 TEST(projections, of_integers) { expect_projected_first(regroup::maximum<std::int32_t>{}, &point::n); }
 TEST(projections, that_compute) {
   expect_projected_first(regroup::plus<float>{}, [](const point& p) { return regroup::math::exp(p.x); });
@@ -96,6 +102,33 @@ TEST(projections, into_what_lifts_tiles) {
 TEST(projections, into_what_does_not_commute) {
   expect_projected_first(regroup::affine<float>{}, [](const point& p) { return regroup::affine_map<float>{0.5f, p.x}; });
 }
-TEST(projections, into_what_lanes_count) {
-  expect_projected_first(regroup::mean<float>{}, &point::x);
+TEST(projections, into_what_lanes_count) { expect_projected_first(regroup::mean<float>{}, &point::x); }
+
+/// What takes its elements otherwise than constant, or not by reference, or cannot be copied.
+TEST(projections, of_elements_that_are_not_moved) {
+  struct owner {
+    float x;
+    explicit owner(float value) : x(value) {}
+    owner(const owner&) = delete;
+    owner& operator=(const owner&) = delete;
+    float touch() { return x; }
+  };
+  std::vector<point> xs = points(5000);
+  float sum = 0;
+  for (const point& p : xs) sum += static_cast<float>(p.n);
+  const view<point> mutable_view(xs.data(), {5000});
+  const auto add = [&](const auto& range, const auto& projection) {
+    EXPECT_EQ(regroup::reduce(par, range, regroup::plus<float>{}, projection), sum);
+  };
+  add(mutable_view, [](point& p) { return static_cast<float>(p.n); });
+  add(mutable_view, [](auto& p) { return static_cast<float>(p.n++ < 0 ? 0 : --p.n); });
+  add(xs, [](point p) { return static_cast<float>(p.n); });
+  add(xs, std::function<float(const point&)>([](const point& p) { return static_cast<float>(p.n); }));
+  add(std::deque<point>(xs.begin(), xs.end()), [](const point& p) { return static_cast<float>(p.n); });
+  std::deque<owner> owners;
+  for (const point& p : xs) owners.emplace_back(static_cast<float>(p.n));
+  add(owners, &owner::x);
+  std::vector<float> numbers;
+  for (const point& p : xs) numbers.push_back(static_cast<float>(p.n));
+  add(std::span<volatile float>(numbers.data(), numbers.size()), [](float x) { return x; });
 }

@@ -115,8 +115,7 @@ template <source Source>
 void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
   using element = element_of<Source>;
   run<is_plain<element, element> && !requires { s.contiguous(); }>([&] {
-    for_lanes<element>(
-        n, [&](index i) -> element { return s[first + i]; }, [&](index i, const element& x) { to[i] = x; });
+    for (index i = 0; i < n; ++i) to[i] = s[first + i];
   });
 }
 

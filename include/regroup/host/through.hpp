@@ -41,17 +41,27 @@ struct through {
 #pragma clang attribute pop
 #endif
 
-/// Whether a batch is seen through a projection that is joined to M: its elements may be moved before they are projected, and M
-/// folds one by one what it returns.
+/// Whether a product that a projection ends in would be contracted with the sum it is joined to, as g++ does in a program for a
+/// processor with fma: other bits than elsewhere.
+inline constexpr bool joining_contracts =
+#if defined(__FP_FAST_FMAF) && !defined(__clang__)
+    true;
+#else
+    false;
+#endif
+
+/// Whether a batch is seen through a projection that is joined to M: its elements are constant and small, and may be moved
+/// before they are projected, and M folds one by one what it returns.
 template <class M, class Batch>
 inline constexpr bool joins_projection = false;
 template <class M, class Batch, class Projection>
-  requires(!std::same_as<Projection, std::identity>)
+  requires(!std::same_as<Projection, std::identity> && !joining_contracts)
 inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = [] {
   using source = std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>;
   using element = element_of<source>;
-  if constexpr (std::same_as<widened<element>, element> && is_plain<state_of<M>, element> && is_movable<element> &&
-                std::invocable<const Projection&, const element&> && !has_members<M>) {
+  if constexpr (std::same_as<decltype(std::declval<const source&>()[index{}]), const element&> &&
+                std::same_as<widened<element>, element> && std::copyable<element> && is_movable<element> &&
+                sizeof(element) <= 32 && is_plain<state_of<M>, element> && !has_members<M>) {
     return !has_lift_tile<M, tile<load_from<element_of<projected<source, Projection>>>>>;
   }
   return false;
