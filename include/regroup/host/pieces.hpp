@@ -25,29 +25,6 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// put(j, value(j)) for the lanes, or elements, [0, count), which share no memory, though a compiler cannot see that. State: a
-/// type that can be taken apart.
-template <class State, class Count, class Value, class Put>
-constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
-  const index end = count;
-#if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
-  using taken = std::remove_cvref_t<decltype(value(index{}))>;
-  index j = 0;
-  if constexpr (std::is_arithmetic_v<taken> || (std::is_same_v<taken, State> && is_split<State>())) {
-    constexpr index some = lanes / 4;
-    for (; j + some <= end; j += some) {
-      columns<taken, some> apart;
-      for (index k = 0; k < some; ++k) apart.set(k, value(j + k));
-      for (index k = 0; k < some; ++k) put(j + k, apart.get(k));
-    }
-  }
-  for (; j < end; ++j) put(j, value(j));
-#else
-#pragma GCC ivdep
-  for (index j = 0; j < end; ++j) put(j, value(j));
-#endif
-}
-
 /// The pieces that `n` elements touch; all but the last are whole.
 constexpr index pieces_of(index n) noexcept { return (n + piece_elements - 1) / piece_elements; }
 
