@@ -18,12 +18,7 @@ using tiles::packs;
 
 /// How far behind what is read next memory is asked, by measurement of rows of 1024: 2 KiB (512 B to 16 KiB, an Intel: 0.98 of
 /// a copy, with 4 KiB 0.95), on AMD 8 KiB (0 to 8 KiB, a Zen 4: 1.15 times as fast as with 2 KiB).
-inline index bytes_ahead() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_is("amd")) return 8192;
-#endif
-  return 2048;
-}
+inline index bytes_ahead() { return is_amd() ? 8192 : 2048; }
 inline std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 template <class X>
 const X* moved(const X* x, index bytes) {
@@ -262,7 +257,7 @@ struct row_loops {
       const index end = std::min(i + tile_elements, f.length);
       const auto n = static_cast<std::size_t>(end - i);
       find_pages_ahead(next_x + i, n * sizeof(X));
-      if (f.past_caches && row.before.y != nullptr) find_pages_ahead(row.before.y + i, n * sizeof(Y));
+      if (f.past_caches && row.before.y != nullptr) find_written_pages_ahead(row.before.y + i, n * sizeof(Y));
       sums lane;
       const auto block = [&](const auto& add_to) {
         const bool writes = i >= row.before.behind && before.has(lanes);

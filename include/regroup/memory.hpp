@@ -61,6 +61,15 @@ inline void finish_past_caches() {
 #endif
 }
 
+/// Whose memory is asked otherwise than an Intel's.
+inline bool is_amd() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amd");
+#else
+  return false;
+#endif
+}
+
 inline constexpr std::size_t page_bytes = 4096;  ///< of small pages, which most arrays lie in
 
 /// Has the addresses of the small pages translated that begin in `bytes` from `first` on, which may be past the end of
@@ -78,6 +87,11 @@ inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
 [[gnu::always_inline]] inline void find_pages_ahead(const void* now, std::size_t bytes, std::size_t step = 1) {
   const std::size_t ahead = (pages_ahead + step - 1) / step * step;
   find_pages(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(now) + ahead), bytes);
+}
+/// The same of what is written past the caches, on AMD only: prefixes of sums take an Intel a tenth longer with it, in pages of
+/// either size.
+[[gnu::always_inline]] inline void find_written_pages_ahead(const void* now, std::size_t bytes, std::size_t step = 1) {
+  if (is_amd()) find_pages_ahead(now, bytes, step);
 }
 
 /// Asks the second cache for lines, which may be past the end of anything, more than once for each: of what it is asked for

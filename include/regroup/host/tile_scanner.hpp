@@ -260,7 +260,7 @@ class tile_scanner {
       for (index k = 0; k < count_; ++k) out[first_ + k] = from[k];
     } else if (past_caches_) {
       memory_.write(from, place, bytes);
-      find_pages_ahead(place, bytes, step_ * sizeof(Place));
+      find_written_pages_ahead(place, bytes, step_ * sizeof(Place));
       written_ = 1 - written_;
     } else if (to != place) {
       std::memcpy(place, from, bytes);
