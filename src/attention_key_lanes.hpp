@@ -15,13 +15,7 @@ namespace {
 
 /// Into which cache the rows come that are needed soon: the first, in the order of memory; but on AMD the second, in the order
 /// of reading, with pages found before. (A Zen 4 that reads 21 to 28 GB/s: decoding has 11 to 13 by way of the first cache.)
-inline bool asks_second_cache() {
-#if defined(__x86_64__)
-  return __builtin_cpu_is("amd");
-#else
-  return false;
-#endif
-}
+inline bool asks_second_cache() { return is_amd(); }
 /// Such a line, the second cache asked four times (fp32 25 GB/s; twice 22, once 19). Forced inline, and called beside other
 /// work only: g++ drops a call to a function that only prefetches.
 [[gnu::always_inline]] inline void fetch_line(const char* line, bool second_cache) {
@@ -96,10 +90,12 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       unrolled<w>([&](int i) { x[i] = Products::load_words(k[i] + c * numbers); });
       transpose(x, [&](int pair) { fetch_some(g, pair); });
       [&]<int... I>(std::integer_sequence<int, I...>) {
-        const auto* const at = renewed(q + c * parts, c);
+        // Apart: distances that are looked up cost as many loads as there are products.
+        const typename Products::Real* at[static_cast<std::size_t>(Q)];
+        unrolled<Q>([&](int a) { at[a] = renewed(q + a * steps + c * parts, c); });
         ((acc[g * Q + I % Q] =
               Products::add(acc[g * Q + I % Q], Products::template part<I / Q % parts>(x[I / Q / parts]),
-                            Products::all_of(at + I % Q * steps + I / Q))),
+                            Products::all_of(at[I % Q] + I / Q))),
          ...);
       }
       (std::make_integer_sequence<int, w * parts * Q>{});
@@ -251,11 +247,17 @@ struct with_key_lanes {
 
   [[gnu::flatten]] static void values(const tile<T>& t) {
     in_passes<Most>(t.queries, [&]<int Q>(std::integral_constant<int, Q>, index first) {
-      constexpr int width = Q * 8 <= Registers ? 8 : Q * 4 <= Registers ? 4 : Q * 2 <= Registers ? 2 : 1;
       index column = 0;
-      for (; column + width * Pack::width <= t.dv; column += width * Pack::width) {
-        add_values<Products, Q, width>(t, first, column, Pack::width, first == 0 && column == 0);
-      }
+      const auto add_packs = [&]<int V>(std::integral_constant<int, V>) {
+        if constexpr (Q * V <= Registers) {
+          for (; column + V * Pack::width <= t.dv; column += V * Pack::width) {
+            add_values<Products, Q, V>(t, first, column, Pack::width, first == 0 && column == 0);
+          }
+        }
+      };
+      add_packs(std::integral_constant<int, 8>{});
+      add_packs(std::integral_constant<int, 4>{});  // a head of 64, by vectors of 16
+      add_packs(std::integral_constant<int, 2>{});
       for (; column < t.dv; column += Pack::width) {
         add_values<Products, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width),
                                    first == 0 && column == 0);
