@@ -13,14 +13,20 @@
 namespace regroup::tiles {
 namespace {
 
-/// Into which cache the rows come that are needed soon: the first, in the order of memory; but on AMD the second, in the order
-/// of reading, with pages found before. (A Zen 4 that reads 21 to 28 GB/s: decoding has 11 to 13 by way of the first cache.)
-inline bool asks_second_cache() { return is_amd(); }
-/// Such a line, the second cache asked four times (fp32 25 GB/s; twice 22, once 19). Forced inline, and called beside other
-/// work only: g++ drops a call to a function that only prefetches.
-[[gnu::always_inline]] inline void fetch_line(const char* line, bool second_cache) {
-  if (second_cache) {
+/// How memory is asked for the rows that are needed soon: in its own order, but on AMD in the order of reading, with pages
+/// found before, and the second cache four times for each line. (A Zen 4, fp32: 25 GB/s; twice 22, once 19, and 13 by way of
+/// the first cache.)
+inline bool asks_as_read() { return is_amd(); }
+/// In memory's order: where one to three queries wait for memory, lines come into the second cache, which has more of them on
+/// their way (an Intel that reads 16.4 GB/s, fp32: 15.0 for 14.4); what computes longer finds them in the first.
+template <int Q>
+inline constexpr bool asks_second_cache = Q < 4;
+/// Such a line. Forced inline, and called beside other work only: g++ drops a call to a function that only prefetches.
+[[gnu::always_inline]] inline void fetch_line(const char* line, bool as_read, bool second_cache) {
+  if (as_read) {
     fetch_lines<4>(line, cache_line);
+  } else if (second_cache) {
+    fetch_lines<1>(line, cache_line);
   } else {
     __builtin_prefetch(line, 0, 3);
   }
@@ -40,11 +46,11 @@ template <class T>
     before = page;
   }
 }
-/// A row that is needed soon.
-template <class T>
-[[gnu::always_inline]] inline void fetch(const T* row, index width, bool second_cache) {
+/// A row that Q queries need soon.
+template <int Q, class T>
+[[gnu::always_inline]] inline void fetch(const T* row, index width, bool as_read) {
   const auto* const first = reinterpret_cast<const char*>(row);
-  for (index at = 0; at < width * index{sizeof(T)}; at += 64) fetch_line(first + at, second_cache);
+  for (index at = 0; at < width * index{sizeof(T)}; at += 64) fetch_line(first + at, as_read, asks_second_cache<Q>);
 }
 
 /// Groups of keys, a lane each, whose scores are computed side by side: one chain over d is slower than memory where a
@@ -67,11 +73,11 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
   constexpr int w = Pack::width, parts = Products::parts, numbers = parts * Products::at_once;  // of a word
   const index steps = (t.d + Products::at_once - 1) / Products::at_once;
   const auto* const q = t.q + query * steps;
-  const bool is_last = j + G * w >= t.n, second_cache = fetches && asks_second_cache();
+  const bool is_last = j + G * w >= t.n, as_read = fetches && asks_as_read();
   const T* const* const later = is_last ? t.v : t.k + j + G * w;
   const index width = is_last ? t.dv : t.d;
-  rows_ahead<T> ahead({later, fetches && !second_cache ? G * w : 0, width});
-  if (second_cache) find_pages_of_rows(t, j + 2 * G * w, G * w);
+  rows_ahead<T> ahead({later, fetches && !as_read ? G * w : 0, width});
+  if (as_read) find_pages_of_rows(t, j + 2 * G * w, G * w);
   packs<Pack, Q* G> acc = {};
   index c = 0;  // words
   const auto fetch_some = [&](int g, int pair) {
@@ -79,9 +85,9 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
     constexpr int pairs = std::max(w / 2 * std::countr_zero(unsigned{w}), 1), lines = w / apart;
     const int line = pair * lines / pairs;
     if ((pair + 1) * lines / pairs == line) return;
-    if (!second_cache) return ahead.fetch_line();
+    if (!as_read) return ahead.fetch_line(asks_second_cache<Q>);
     if (c * numbers >= width) return;
-    fetch_line(reinterpret_cast<const char*>(later[g * w + line * apart + c / w % apart] + c * numbers), true);
+    fetch_line(reinterpret_cast<const char*>(later[g * w + line * apart + c / w % apart] + c * numbers), true, true);
   };
   for (; (c + w) * numbers <= t.d; c += w) {
     unrolled<G>([&](int g) {
@@ -101,7 +107,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       (std::make_integer_sequence<int, w * parts * Q>{});
     });
   }
-  for (int i = 0; second_cache && i < G * w; ++i) fetch(later[i] + std::min(c * numbers, width), width - c * numbers, true);
+  for (int i = 0; as_read && i < G * w; ++i) fetch<Q>(later[i] + std::min(c * numbers, width), width - c * numbers, true);
   if (c * numbers < t.d) {
     unrolled<G>([&](int g) {
       packs<Pack, w> x;
@@ -120,7 +126,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       }
     });
   }
-  ahead.fetch_rest();
+  ahead.fetch_rest(asks_second_cache<Q>);
   unrolled<Q * G>([&](int i) { Products::score(acc[i], t).store(t.s + (query + i % Q) * tile_keys + j + i / Q * w); });
 }
 
@@ -145,7 +151,7 @@ inline void add_values(const tile<typename Products::T>& t, index query, index c
   Real* const o = t.o + query * t.dv + column;
   const bool is_part = count < w;
   constexpr index ahead = groups<Products, Q> * w;
-  const bool second_cache = asks_second_cache();
+  const bool as_read = asks_as_read();
   [&]<int... I>(std::integer_sequence<int, I...>) {
     const auto load = [&](const Real* from, int v) {
       return is_part && v == V - 1 ? Pack::load_some(from + v * w, count) : Pack::load(from + v * w);
@@ -159,9 +165,9 @@ inline void add_values(const tile<typename Products::T>& t, index query, index c
     for (index j = 0; j < n; j += Products::at_once) {
       const T* rows[Products::at_once];
       for (int i = 0; i < Products::at_once; ++i) rows[i] = renewed(t.v[j + i] + column, j);
-      if (fetches && second_cache && j % 8 == 0) find_pages_of_rows(t, n + j + 2 * ahead, 8);
+      if (fetches && as_read && j % 8 == 0) find_pages_of_rows(t, n + j + 2 * ahead, 8);
       for (index i = j + ahead; fetches && i < j + ahead + Products::at_once; ++i) {
-        i < n ? fetch(t.v[i], t.dv, second_cache) : fetch(t.next_k[i - n], t.d, second_cache);
+        i < n ? fetch<Q>(t.v[i], t.dv, as_read) : fetch<Q>(t.next_k[i - n], t.d, as_read);
       }
       [&]<int... C>(std::integer_sequence<int, C...>) {
         const auto load_rows = [&](int i) {

@@ -20,10 +20,11 @@ class rows_ahead {
   };
   explicit rows_ahead(const rows& now, const rows& then = {}) : now_(now), then_(then) {}
   [[nodiscard]] bool is_empty() const { return now_.count == 0 && then_.count == 0; }
-  /// The next line, into the first cache.
-  [[gnu::always_inline]] void fetch_line() {
+  /// The next line, into the first cache, or the second.
+  [[gnu::always_inline]] void fetch_line(bool second_cache = false) {
     if (!has_row()) return;
-    __builtin_prefetch(reinterpret_cast<const char*>(*now_.first) + at_, 0, 3);
+    const char* const line = reinterpret_cast<const char*>(*now_.first) + at_;
+    second_cache ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line, 0, 3);
     at_ += 64;
     if (at_ >= now_.width * index{sizeof(T)}) next_row();
   }
@@ -36,8 +37,8 @@ class rows_ahead {
     next_row();
   }
   /// All that is left, line by line.
-  [[gnu::always_inline]] void fetch_rest() {
-    while (has_row()) fetch_line();
+  [[gnu::always_inline]] void fetch_rest(bool second_cache = false) {
+    while (has_row()) fetch_line(second_cache);
   }
 
  private:
