@@ -5,6 +5,8 @@
 // each instruction set's file. Level: block.
 #pragma once
 
+#include <utility>
+
 #include "attention_tile.hpp"
 
 namespace regroup::tiles {
@@ -18,45 +20,39 @@ class rows_ahead {
     const T* const* first;
     index count, width;
   };
-  explicit rows_ahead(const rows& now, const rows& then = {}) : now_(now), then_(then) {}
-  [[nodiscard]] bool is_empty() const { return now_.count == 0 && then_.count == 0; }
+  explicit rows_ahead(const rows& now, const rows& then = {}) : left_(now), then_(then) { next_row(); }
+  [[nodiscard]] bool is_empty() const { return line_ == nullptr; }
   /// The next line, into the first cache, or the second.
   [[gnu::always_inline]] void fetch_line(bool second_cache = false) {
-    if (!has_row()) return;
-    const char* const line = reinterpret_cast<const char*>(*now_.first) + at_;
-    second_cache ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line, 0, 3);
-    at_ += 64;
-    if (at_ >= now_.width * index{sizeof(T)}) next_row();
+    if (is_empty()) return;
+    second_cache ? __builtin_prefetch(line_, 0, 2) : __builtin_prefetch(line_, 0, 3);
+    line_ += 64;
+    if (line_ >= end_) next_row();
   }
   /// What is left of a row, into the second cache.
   [[gnu::always_inline]] void fetch_row() {
-    if (!has_row()) return;
-    for (; at_ < now_.width * index{sizeof(T)}; at_ += 64) {
-      __builtin_prefetch(reinterpret_cast<const char*>(*now_.first) + at_, 0, 2);
-    }
+    if (is_empty()) return;
+    for (; line_ < end_; line_ += 64) __builtin_prefetch(line_, 0, 2);
     next_row();
   }
   /// All that is left, line by line.
   [[gnu::always_inline]] void fetch_rest(bool second_cache = false) {
-    while (has_row()) fetch_line(second_cache);
+    while (!is_empty()) fetch_line(second_cache);
   }
 
  private:
-  [[gnu::always_inline]] bool has_row() {
-    if (now_.count == 0) {
-      now_ = then_;
-      then_.count = 0;
-    }
-    return now_.count != 0;
-  }
   [[gnu::always_inline]] void next_row() {
-    at_ = 0;
-    ++now_.first;
-    --now_.count;
+    if (left_.count == 0) left_ = std::exchange(then_, {});
+    line_ = end_ = nullptr;
+    if (left_.count == 0) return;
+    line_ = reinterpret_cast<const char*>(*left_.first);
+    end_ = line_ + left_.width * index{sizeof(T)};
+    ++left_.first;
+    --left_.count;
   }
 
-  rows now_, then_;
-  index at_ = 0;  // in bytes
+  rows left_, then_;                             // behind the row that is being fetched
+  const char *line_ = nullptr, *end_ = nullptr;  // of that row; nullptr: there is none
 };
 
 }  // namespace
