@@ -17,20 +17,10 @@ namespace {
 /// found before, and the second cache four times for each line. (A Zen 4, fp32: 25 GB/s; twice 22, once 19, and 13 by way of
 /// the first cache.)
 inline bool asks_as_read() { return is_amd(); }
-/// In memory's order: where one to three queries wait for memory, lines come into the second cache, which has more of them on
-/// their way (an Intel that reads 16.4 GB/s, fp32: 15.0 for 14.4); what computes longer finds them in the first.
+/// In memory's order: whether lines come into the second cache, which has more of them on their way. One query waits for memory
+/// (an Intel that reads 16.4 GB/s, fp32: 15.0 for 13.6); what computes longer finds its rows in the first.
 template <int Q>
-inline constexpr bool asks_second_cache = Q < 4;
-/// Such a line. Forced inline, and called beside other work only: g++ drops a call to a function that only prefetches.
-[[gnu::always_inline]] inline void fetch_line(const char* line, bool as_read, bool second_cache) {
-  if (as_read) {
-    fetch_lines<4>(line, cache_line);
-  } else if (second_cache) {
-    fetch_lines<1>(line, cache_line);
-  } else {
-    __builtin_prefetch(line, 0, 3);
-  }
-}
+inline constexpr bool asks_second_cache = Q == 1;
 
 /// Has pages translated, as `find_pages` does, of `count` rows, wherever they lie: of the tile's keys from `first` on, behind
 /// which its values follow, and then the next tile's keys. One line of each row that begins in another page than the one
@@ -46,11 +36,14 @@ template <class T>
     before = page;
   }
 }
-/// A row that Q queries need soon.
+/// A row that Q queries need soon. Forced inline, and called beside other work only: g++ drops a call to a function that only
+/// prefetches.
 template <int Q, class T>
 [[gnu::always_inline]] inline void fetch(const T* row, index width, bool as_read) {
-  const auto* const first = reinterpret_cast<const char*>(row);
-  for (index at = 0; at < width * index{sizeof(T)}; at += 64) fetch_line(first + at, as_read, asks_second_cache<Q>);
+  const auto bytes = static_cast<std::size_t>(width) * sizeof(T);
+  if (as_read) return fetch_lines<4>(row, bytes);
+  if (asks_second_cache<Q>) return fetch_lines<1>(row, bytes);
+  for (std::size_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(reinterpret_cast<const char*>(row) + at, 0, 3);
 }
 
 /// Groups of keys, a lane each, whose scores are computed side by side: one chain over d is slower than memory where a
@@ -87,7 +80,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
     if ((pair + 1) * lines / pairs == line) return;
     if (!as_read) return ahead.fetch_line(asks_second_cache<Q>);
     if (c * numbers >= width) return;
-    fetch_line(reinterpret_cast<const char*>(later[g * w + line * apart + c / w % apart] + c * numbers), true, true);
+    fetch_lines<4>(later[g * w + line * apart + c / w % apart] + c * numbers, cache_line);
   };
   for (; (c + w) * numbers <= t.d; c += w) {
     unrolled<G>([&](int g) {
@@ -107,7 +100,9 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       (std::make_integer_sequence<int, w * parts * Q>{});
     });
   }
-  for (int i = 0; as_read && i < G * w; ++i) fetch<Q>(later[i] + std::min(c * numbers, width), width - c * numbers, true);
+  if (const index done = std::min(c * numbers, width); as_read) {
+    for (int i = 0; i < G * w; ++i) fetch<Q>(later[i] + done, width - done, true);
+  }
   if (c * numbers < t.d) {
     unrolled<G>([&](int g) {
       packs<Pack, w> x;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "regroup/error.hpp"
+#include "regroup/memory.hpp"
 #include "targets.hpp"
 
 #if defined(__x86_64__)
@@ -77,12 +78,7 @@ constexpr target all[] = {target::x86_64_v4_amx, target::x86_64_v4_bf16, target:
                           target::x86_64_v4,     target::x86_64_v3,      target::baseline};
 
 /// Whether it is faster than the next one of `all`, where it exists.
-bool pays([[maybe_unused]] target t) {
-#if defined(__x86_64__)
-  if (t == target::x86_64_v4_bf16) return __builtin_cpu_is("amd");
-#endif
-  return true;
-}
+bool pays(target t) { return t != target::x86_64_v4_bf16 || is_amd(); }
 
 target chosen() {
   const char* const wish = std::getenv("REGROUP_TARGET");

@@ -5,6 +5,7 @@
 // each instruction set's file. Level: block.
 #pragma once
 
+#include <cstdint>
 #include <utility>
 
 #include "attention_tile.hpp"
@@ -21,38 +22,39 @@ class rows_ahead {
     index count, width;
   };
   explicit rows_ahead(const rows& now, const rows& then = {}) : left_(now), then_(then) { next_row(); }
-  [[nodiscard]] bool is_empty() const { return line_ == nullptr; }
+  [[nodiscard]] bool is_empty() const { return line_ == 0; }
   /// The next line, into the first cache, or the second.
-  [[gnu::always_inline]] void fetch_line(bool second_cache = false) {
+  [[gnu::always_inline]] void fetch_line(bool second_cache) {
     if (is_empty()) return;
-    second_cache ? __builtin_prefetch(line_, 0, 2) : __builtin_prefetch(line_, 0, 3);
+    const auto* const line = reinterpret_cast<const char*>(line_);
+    second_cache ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line, 0, 3);
     line_ += 64;
     if (line_ >= end_) next_row();
   }
   /// What is left of a row, into the second cache.
   [[gnu::always_inline]] void fetch_row() {
     if (is_empty()) return;
-    for (; line_ < end_; line_ += 64) __builtin_prefetch(line_, 0, 2);
+    for (; line_ < end_; line_ += 64) __builtin_prefetch(reinterpret_cast<const char*>(line_), 0, 2);
     next_row();
   }
   /// All that is left, line by line.
-  [[gnu::always_inline]] void fetch_rest(bool second_cache = false) {
+  [[gnu::always_inline]] void fetch_rest(bool second_cache) {
     while (!is_empty()) fetch_line(second_cache);
   }
 
  private:
   [[gnu::always_inline]] void next_row() {
     if (left_.count == 0) left_ = std::exchange(then_, {});
-    line_ = end_ = nullptr;
+    line_ = end_ = 0;
     if (left_.count == 0) return;
-    line_ = reinterpret_cast<const char*>(*left_.first);
-    end_ = line_ + left_.width * index{sizeof(T)};
+    line_ = reinterpret_cast<std::uintptr_t>(*left_.first);
+    end_ = line_ + static_cast<std::uintptr_t>(left_.width) * sizeof(T);
     ++left_.first;
     --left_.count;
   }
 
-  rows left_, then_;                             // behind the row that is being fetched
-  const char *line_ = nullptr, *end_ = nullptr;  // of that row; nullptr: there is none
+  rows left_, then_;                   // behind the row that is being fetched
+  std::uintptr_t line_ = 0, end_ = 0;  // of that row; 0: there is none
 };
 
 }  // namespace

@@ -61,7 +61,7 @@ struct plain_square {
 #endif
 
 /// The same by vectors of 32 bytes, in two halves, as integers: an Intel has two ports that shuffle those, and one for floats.
-/// (Sums of a scan from a cache: 1.36 times as fast.)
+/// (Sums of a scan from a cache, by g++: 1.35 times as fast. clang shuffles floats whatever it is told.)
 template <class X>
 class vector_square {
   using word = std::conditional_t<sizeof(X) == 4, std::int32_t, std::int64_t>;
