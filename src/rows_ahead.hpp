@@ -27,7 +27,11 @@ class rows_ahead {
   [[gnu::always_inline]] void fetch_line(bool second_cache) {
     if (is_empty()) return;
     const auto* const line = reinterpret_cast<const char*>(line_);
-    second_cache ? __builtin_prefetch(line, 0, 2) : __builtin_prefetch(line, 0, 3);
+    if (second_cache) {
+      __builtin_prefetch(line, 0, 2);
+    } else {
+      __builtin_prefetch(line, 0, 3);
+    }
     line_ += 64;
     if (line_ >= end_) next_row();
   }
