@@ -27,7 +27,7 @@ class rows_ahead {
   [[gnu::always_inline]] void fetch_line(bool second_cache) {
     if (is_empty()) return;
     const auto* const line = reinterpret_cast<const char*>(line_);
-    if (second_cache) {
+    if (second_cache) {  // clang 14 without optimisation crashes on two prefetches and a ?:
       __builtin_prefetch(line, 0, 2);
     } else {
       __builtin_prefetch(line, 0, 3);

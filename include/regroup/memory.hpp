@@ -61,7 +61,7 @@ inline void finish_past_caches() {
 #endif
 }
 
-/// Whose memory is asked otherwise than an Intel's.
+/// Whether this is an AMD processor: its memory is asked otherwise than an Intel's.
 inline bool is_amd() noexcept {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd");
