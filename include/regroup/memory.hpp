@@ -82,7 +82,7 @@ inline constexpr std::size_t page_bytes = 4096;  ///< of small pages, which most
   }
 }
 /// So far, whole steps, behind what is read now, where all is read in order. (A Zen 4 in a virtual machine: sums 1.2 times,
-/// softmax's rows up to 1.8 times as fast.) Reading it costs nothing where pages are large; nearer, up to an eighth of the speed.
+/// softmax's rows up to 1.8 times as fast.) It costs reading nothing where pages are large; nearer, up to an eighth.
 inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
 [[gnu::always_inline]] inline void find_pages_ahead(const void* now, std::size_t bytes, std::size_t step = 1) {
   const std::size_t ahead = (pages_ahead + step - 1) / step * step;
