@@ -76,6 +76,15 @@ TEST(attention_faults, every_barrier) {  // three places in turn, two of each lo
             looks * 2 + 2 * (1 + 2 + 1));
 }
 
+TEST(attention_faults, every_operation_of_tickets) {  // the last of each of three places
+  const auto run = attends(normal(3, 8, 64, 1, 1), 1, regroup::no_mask{}, false);
+  for (const auto what : {fault::skip_barrier, fault::shift_set, fault::shift_get}) {
+    const int all = each_is_caught(what, run, 1 << 20), last = all / 3;
+    EXPECT_EQ(all % 3, 0);
+    for (int of = last; of <= all; of += last) each_is_caught(what, run, of - 1, of);
+  }
+}
+
 TEST(attention_faults, every_shuffle) {  // the largest score stands where one step of the reduction alone can lose it
   problem p = normal(6, 8, 64, 1, 2);
   for (float& x : p.q.values) x = 1;

@@ -47,9 +47,10 @@ TEST(attention_plans, cover_every_row_and_column_once) {
                               {1, 1, 1, 300, 65},
                               {2, 2, 2, 9, 0}}) {
     const int batches = extents[0], key_heads = extents[1], group = extents[2], queries = extents[3], dv = extents[4];
-    const auto call = call_of(batches, key_heads, group, queries, 10, dv);
-    for (const int rows : {8, 32}) {
-      for (const int columns : {64, 128}) {
+    auto call = call_of(batches, key_heads, group, queries, 10, dv);
+    for (const auto& [rows, columns] : {std::pair{8, 64}, {8, 128}, {32, 64}, {32, 128}}) {
+      for (const index together : {1, 2, 3, 100}) {
+        call.together = together;
         cuda::plain_arithmetic::with_shape<float>({rows, columns}, [&]<class Shape>(Shape) {
           std::set<std::tuple<index, index, index, int>> seen;
           const index units = batches * key_heads * cuda::units_of_head<Shape>(call);
@@ -65,6 +66,45 @@ TEST(attention_plans, cover_every_row_and_column_once) {
         });
       }
     }
+  }
+}
+
+TEST(attention_plans, the_last_rows_of_heads_that_are_together_come_first) {
+  auto call = call_of(2, 3, 1, 20, 10, 128);
+  call.together = 4;
+  using shape = cuda::attention_shape<2, 2>;  // 8 rows, 64 columns
+  for (index unit = 0; unit < 6 * 3 * 2; ++unit) {
+    const auto at = cuda::place<shape>(call, unit);
+    const index heads = unit < 4 * 6 ? 4 : 2, first = unit < 4 * 6 ? 0 : 4, here = unit - first * 6;
+    EXPECT_EQ(at.batch * 3 + at.key_head, first + here % heads);
+    EXPECT_EQ(at.first_row, 16 - here / heads / 2 * 8);
+    EXPECT_EQ(at.first_column, 64 - here / heads % 2 * 64);
+  }
+}
+
+/// When the last of so many processors is done, by turns that cost `cost`(number): over when all would be, were the work even.
+template <class Cost>
+double lateness(index turns, index processors, const Cost& cost) {
+  std::vector<double> busy(static_cast<std::size_t>(processors));
+  double all = 0;
+  for (index number = 0; number < turns; ++number) {
+    *std::min_element(busy.begin(), busy.end()) += cost(number);
+    all += cost(number);
+  }
+  return *std::max_element(busy.begin(), busy.end()) * static_cast<double>(processors) / all;
+}
+TEST(attention_plans, blocks_of_a_causal_call_are_done_at_about_the_same_time) {
+  for (const auto& [heads, queries] : {std::pair{128, 2048}, {256, 2048}, {512, 512}, {16, 16384}, {32, 8192}, {40, 2048}}) {
+    auto work = work_of({1, heads, queries, 128}, {1, heads, queries, 128}, {1, heads, queries, 128}, {1, heads, queries, 128});
+    const auto plan = cuda::plan_attention(work.call, work.leaves, 132);
+    ASSERT_TRUE(plan.has_turns());
+    ASSERT_EQ(plan.parts, 1);
+    work.call.together = plan.heads_together(heads);
+    EXPECT_TRUE(work.call.together == heads || work.call.together * plan.units / heads >= 2 * plan.blocks);
+    EXPECT_LE(work.call.together, std::max<index>(4 * plan.blocks * heads / plan.units, 1));  // neither all of memory at once
+    EXPECT_LT(lateness(plan.units, plan.blocks, [&](index unit) {
+      return cuda::place<cuda::attention_shape<8, 4>>(work.call, unit).first_row + 32.0;
+    }), 1.1) << heads << ", " << queries;
   }
 }
 
@@ -199,7 +239,9 @@ void expect_bounded_workspace(int rows, index leaves, int dv, int processors) {
     EXPECT_TRUE(plan.reach == 1 || plan.units >= held || 2 * plan.units * plan.parts > held) << plan.parts;
     EXPECT_GE(index{1} << plan.depth, std::min(plan.reach, leaves));
     EXPECT_EQ(plan.stack_bytes, block * static_cast<std::size_t>(plan.blocks * plan.depth));
-    EXPECT_EQ(plan.bytes - plan.stack_bytes, plan.parts == 1 ? 0 : block * static_cast<std::size_t>(plan.units * plan.parts));
+    EXPECT_EQ(plan.tickets_at - plan.stack_bytes,
+              plan.parts == 1 ? 0 : block * static_cast<std::size_t>(plan.units * plan.parts));
+    EXPECT_EQ(plan.bytes - plan.tickets_at, plan.blocks < plan.units * plan.parts ? sizeof(cuda::tickets) : 0);
   });
 }
 TEST(attention_plans, bound_their_workspace_by_the_device) {

@@ -130,11 +130,7 @@ TEST(device_attention, leaves_in_parts_of_any_reach) {
     plan.reach = reach;
     plan.parts = (work.leaves + reach - 1) / reach;
     plan.blocks = std::min<index>(3, plan.units * plan.parts);
-    cuda::plain_arithmetic::with_shape<float>(plan, [&]<class Shape>(Shape) {
-      const auto block = sizeof(float) * static_cast<std::size_t>(cuda::waiting_states<Shape>::of_block);
-      plan.stack_bytes = block * static_cast<std::size_t>(plan.blocks * plan.depth);
-      plan.bytes = plan.stack_bytes + block * static_cast<std::size_t>(plan.units * plan.parts);
-    });
+    cuda::plain_arithmetic::with_shape<float>(plan, [&]<class Shape>(Shape) { plan.place_workspace<Shape>(); });
     machine on;
     std::fill(out.values.begin(), out.values.end(), -1.0f);
     emulated::attend(on, emulated::any_work<float, float>{work.call, {&rule}, work.put, work.leaves}, plan);

@@ -67,6 +67,7 @@ struct attention_call {
   int group, d, dv;
   float scale;
   bool has_q_rows = false, has_k_rows = false, has_v_rows = false;  // whole aligned pieces of 16 bytes, copied as they are
+  index together = 1;  // key heads whose units of the same rows are neighbours
 
   [[nodiscard]] constexpr bool has_rows() const { return has_q_rows && has_k_rows && has_v_rows; }
   [[nodiscard]] constexpr int most_rows() const { return group * static_cast<int>(queries.most); }
@@ -115,6 +116,7 @@ struct attention_shape {
 /// Buffers in shared memory that take turns: who writes one again has passed a barrier that all reached after reading it.
 struct attention_turns {
   int rows = 0, places = 0, panels = 0;
+  bool units = false;
   bool has_queries = false;  // those of the block's place are staged, and stay
 };
 /// A row's query, and which keys of a leaf it sees; head -1 where the batch has no such row.
@@ -201,7 +203,8 @@ constexpr void fold_each_tile(const Tile& by, Block& b, attention_turns& turn, c
 }
 
 /// The units of a call: its columns, a block's at a time, of its rows, a block's at a time, of each key head and batch.
-/// A batch of fewer rows than others leaves the last of its units with nothing to do.
+/// A batch of fewer rows than others leaves some of its units with nothing to do. Of each `together` key heads those of the
+/// last rows come first, which a causal mask lets see most: what is begun last is soon done.
 template <class Shape, class T>
 constexpr index units_of_head(const attention_call<T>& call) {
   const index columns = call.dv == 0 ? 1 : (call.dv - 1) / Shape::columns + 1;
@@ -215,9 +218,11 @@ template <class Shape, class T>
 constexpr attention_place place(const attention_call<T>& call, index unit) {
   const int of_rows = (call.most_rows() + Shape::rows - 1) / Shape::rows;
   const index of_head = units_of_head<Shape>(call);
-  const int here = static_cast<int>(unit % of_head);
-  const index head = unit / of_head;
-  return {head / call.key_heads, head % call.key_heads, here % of_rows * Shape::rows, here / of_rows * Shape::columns};
+  const index first = unit / (of_head * call.together) * call.together;
+  const index heads = smaller(call.together, call.batches * call.key_heads - first);
+  const index here = unit - first * of_head, head = first + here % heads;
+  const int columns = static_cast<int>(of_head) / of_rows, number = static_cast<int>(of_head - 1 - here / heads);
+  return {head / call.key_heads, head % call.key_heads, number / columns * Shape::rows, number % columns * Shape::columns};
 }
 
 }  // namespace regroup::cuda

@@ -78,9 +78,19 @@ struct tile_on_block<Block, Tile<T, Rule, Shape>> {
 template <class Block, class Tile>
 using tile_on = typename tile_on_block<Block, Tile>::type;
 
+/// Before attend_nodes: none is taken.
+struct begin_tickets {
+  tickets* taken;
+  template <block Block>
+  constexpr void operator()(Block& b) const {
+    if (b.block() == 0 && b.thread() == 0) *taken = {0};
+  }
+};
+
 /// The nodes of `reach` leaves (a power of two, or all) of every unit: part p has the leaves [reach p, reach (p + 1)). A
 /// unit is a place: a key head's rows, a block's at a time, and as many columns. Nodes that are done wait in `stack`, one of
-/// each level for every block of the grid; results go to `put` where a part has all, else to `nodes`, part by part.
+/// each level for every block of the grid; results go to `put` where a part has all, else to `nodes`, part by part. A block
+/// that is done takes the next by ticket, or where `taken` is null, since all cost the same, that of its turn.
 template <class T, class Rule, class Tile, class Put>
 struct attend_nodes {
   static constexpr int resident_blocks = Tile::resident_blocks;
@@ -93,6 +103,7 @@ struct attend_nodes {
   index parts, reach;
   int depth;  // of the stack
   waiting_states<shape> stack, nodes;
+  tickets* taken;
   Put put;
 
   template <block Block>
@@ -101,7 +112,7 @@ struct attend_nodes {
     if constexpr (std::same_as<tile, Tile>) {
       fold_all(b);
     } else {
-      attend_nodes<T, Rule, tile, Put>{call, rule, parts, reach, depth, {stack.first}, {nodes.first}, put}(b);
+      attend_nodes<T, Rule, tile, Put>{call, rule, parts, reach, depth, {stack.first}, {nodes.first}, taken, put}(b);
     }
   }
 
@@ -109,7 +120,7 @@ struct attend_nodes {
   template <class Block>
   [[gnu::always_inline]] constexpr void fold_all(Block& b) const {
     attention_turns turn;
-    for (index number = b.block(); number < units_of<shape>(call) * parts; number += b.blocks()) {
+    for (index number = b.block(); number < units_of<shape>(call) * parts; number = next(b, turn, number)) {
       const attention_place at = place<shape>(call, number / parts);
       if (!call.has_row(at, 0)) continue;
       states s;
@@ -123,6 +134,19 @@ struct attend_nodes {
         each_row(b, at, [&](int r, int row) { put(shape{}, at, row, shape::lane_of(b.thread()), s[r]); });
       }
     }
+  }
+  /// The unit's part after `number`, for all of the block.
+  template <class Block>
+  constexpr index next(Block& b, attention_turns& turn, index number) const {
+    if (taken == nullptr) return number + b.blocks();
+    struct unit {
+      index number;
+    };
+    const auto told = b.template shared<unit, 2>();
+    turn.units = !turn.units;
+    if (b.thread() == 0) told.set(turn.units, {b.blocks() + b.ticket(*taken)});
+    b.barrier();
+    return told.get(turn.units).number;
   }
   /// body(r, row) of the thread's rows that there are.
   template <class Block, class Body>
@@ -256,88 +280,6 @@ struct attend_nodes {
     ranges all = of_warps.get(0);
     unrolled<warps - 1>([&](int w) { all = all + of_warps.get(w + 1); });
     return {all.some, own.some, all.every};
-  }
-};
-
-/// A shape whose threads have two columns: each of another shape's threads is several, m and l replicated once more.
-template <class Shape>
-struct of_two_columns {
-  static constexpr int parts = Shape::columns / Shape::row_lanes / 2;  // of a thread's columns
-  static constexpr int row_lanes = Shape::row_lanes * parts;
-  static constexpr int columns = Shape::columns;
-  using monoid = softmax_mean<float, fixed_vector<float, 2>>;
-  using state = state_of<monoid>;
-  static constexpr int column_of(int lane, int c) {
-    return Shape::column_of(lane % Shape::row_lanes, lane / Shape::row_lanes * 2 + c);
-  }
-};
-
-/// perfect(nodes) of every unit, by softmax_mean's combine, two columns to a thread: 16 nodes at a time, all on their way at
-/// once, and theirs by a binary counter.
-template <class T, class Shape, class Put>
-struct merge_nodes {
-  static constexpr int at_once = 16, levels = 8;
-  static constexpr index most_parts = index{at_once} << levels;
-  using fine = of_two_columns<Shape>;
-  using state = typename fine::state;
-  static constexpr index unit_threads = index{Shape::thread_rows} * fine::parts * block_threads;  // of a unit
-  attention_call<T> call;
-  index parts;
-  waiting_states<Shape> nodes;
-  Put put;
-
-  template <block Block>
-  constexpr void operator()(Block& b) const {
-    using shape = shape_on<Block, Shape>;
-    if constexpr (std::same_as<shape, Shape>) {
-      merge_all(b);
-    } else {
-      merge_nodes<T, shape, Put>{call, parts, {nodes.first}, put}(b);
-    }
-  }
-
- private:
-  template <class Block>
-  constexpr void merge_all(Block& b) const {
-    for (index i = b.block(); i < units_of<Shape>(call) * unit_threads / block_threads; i += b.blocks()) {
-      const index unit = i / (Shape::thread_rows * fine::parts);
-      const int r = static_cast<int>(i / fine::parts % Shape::thread_rows), part = static_cast<int>(i % fine::parts);
-      const attention_place at = place<Shape>(call, unit);
-      const int row = Shape::row_of(b.thread(), r);
-      if (!call.has_row(at, row)) continue;
-      const state s = joined([&](index p) {
-        const auto word = [&](int number) { return *nodes.word(unit * parts + p, b.thread(), r, number); };
-        return state{word(0), word(1), {{word(2 + 2 * part), word(3 + 2 * part)}}};
-      });
-      put(fine{}, at, row, Shape::lane_of(b.thread()) + part * Shape::row_lanes, s);
-    }
-  }
-  template <class Node>
-  constexpr state joined(const Node& node) const {
-    const typename fine::monoid m;
-    state waiting[levels + 1], s = m.identity();
-    for (index first = 0, number = 0; first < parts; first += at_once, ++number) {
-      state x[at_once];
-      unrolled<at_once>([&](int i) { x[i] = first + i < parts ? node(first + i) : m.identity(); });
-      unrolled<4>([&](int level) {
-        unrolled<at_once / 2>([&](int i) {
-          const int left = i << (level + 1), right = left + (1 << level);
-          if (right < at_once) x[left] = m(x[left], x[right]);
-        });
-      });
-      s = x[0];
-      const bool is_last = first + at_once >= parts;
-      bool carries = true;
-      unrolled<levels>([&](int level) {
-        if (number >> level & 1) {
-          if (carries || is_last) s = m(waiting[level], s);
-        } else if (carries) {
-          waiting[level] = s;
-          carries = false;
-        }
-      });
-    }
-    return s;
   }
 };
 
