@@ -33,7 +33,7 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory[, byte
     "normalise_states": (56, 0),
     "attend_nodes on tensor cores": (255, 18_500, 400),
     "merge_nodes on tensor cores": (128, 0),
-    "attend_nodes of float on tensor cores": (208, 47_000),
+    "attend_nodes of float on tensor cores": (255, 47_000, 60),
     "merge_nodes of float on tensor cores": (128, 0),
 }
 here = pathlib.Path(__file__).resolve().parent

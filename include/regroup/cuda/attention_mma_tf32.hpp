@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of keys of float on tensor cores, by three products of tf32: every panel of q, k and v goes through shared memory,
-// where k and v are split in two parts once. Level: warp and block.
+// A tile of keys of float on tensor cores, by three products of tf32. Panels of k and v go through shared memory, split in
+// two parts once; q comes from memory as it is multiplied. What a thread has of the next panel is on its way to registers
+// while one is multiplied, all at once. Level: warp and block.
 #pragma once
 
 #include "regroup/cuda/attention_mma_rows.hpp"
@@ -17,12 +18,16 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
   using factor = mma_factor<T>;
   static constexpr int resident_blocks = 2;
   static constexpr bool reuses_memory = true;
-  static constexpr int panel = warp_threads;      // columns of q, k or v in shared memory at once
-  static constexpr int step = tile_keys / 2 + 4;  // pairs from a row of q, or of weights, to the next, over the banks
-  static constexpr int k_step = panel / 2 + 4;    // factors from a key of k to the next
+  static constexpr int panel = warp_threads;      // columns of q, k or v at once
+  static constexpr int eights = panel / 8;
+  static constexpr int k_step = panel / 2 + 4;    // factors from a key of k to the next in shared memory, over the banks
   static constexpr int v_step = panel + 2;        // and from two keys of v to the next two
   static constexpr int held = tile_keys * k_step;  // factors of a panel of k, or of v
-  static_assert(panel / 2 <= step && tile_keys / 2 * v_step <= held);
+  static_assert(tile_keys / 2 * v_step <= held);
+  static constexpr int own_pairs = tile_keys * panel / 2 / block_threads;  // a thread's of k or v: two columns of every eighth
+  static constexpr int k_apart = block_threads / (panel / 2);              // key, or a column of two keys of every eight
+  static constexpr int v_apart = 2 * block_threads / panel;
+  using pairs = pair[static_cast<std::size_t>(own_pairs)];
 
   template <class Block, class Leaf>
   constexpr void fold_leaf(Block& b, attention_turns& turn, const Leaf& leaf, states& s) const {
@@ -33,52 +38,88 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
   constexpr void fold(Block& b, attention_turns&, const Keys& tile, states& s) const {
     scores score = {};
     products(b, tile, score);
+    pairs v;
+    load_v(b, tile, 0, v);
     if (tile.looks) weigh(b, tile, score, s);
-    values(b, tile, score, s);
+    values(b, tile, score, v, s);
   }
 
  private:
-  /// A panel of q, then weights; and a panel of k, then of v.
-  template <class Block>
-  static constexpr auto left_of(Block& b) {
-    return b.template shared<pair, shape::rows * step>();
-  }
+  /// A panel of k, then of v.
   template <class Block>
   static constexpr auto right_of(Block& b) {
     return b.template shared<factor, held>();
   }
+  /// x[n] = the elements (key + n Apart, column) and, where they are `ByKeys`, (key + n Apart + 1, column), or else (key + n
+  /// Apart, column + 1); 0 past the tile's keys and `width`. No load waits for another.
+  template <int Apart, bool ByKeys, class Keys, class Place>
+  constexpr void load(const Keys& tile, const attention_array<const T>& from, const Place& place, int key, int column,
+                      int width, pairs& x) const {
+    const auto is_there = [&](int n, int i) {
+      return key + n * Apart + (ByKeys ? i : 0) < tile.keys && column + (ByKeys ? 0 : i) < width;
+    };
+    if (call.table == nullptr) {
+      const T* row = from.data + place(tile.places(key)) + column * from.strides[3];
+      unrolled<own_pairs>([&](int n) {
+        unrolled<2>([&](int i) { x[n].of[i] = is_there(n, i) ? row[i * from.strides[ByKeys ? 2 : 3]] : T(0.0f); });
+        row += Apart * from.strides[2];
+      });
+    } else {
+      unrolled<own_pairs>([&](int n) {
+        unrolled<2>([&](int i) {
+          const T* const row = from.data + place(tile.places(key + n * Apart + (ByKeys ? i : 0)));
+          x[n].of[i] = is_there(n, i) ? row[(column + (ByKeys ? 0 : i)) * from.strides[3]] : T(0.0f);
+        });
+      });
+    }
+  }
+  template <class Block, class Keys>
+  constexpr void load_k(Block& b, const Keys& tile, int column, pairs& k) const {
+    constexpr int twos = panel / 2;
+    load<k_apart, false>(tile, call.k, [](const auto& at) { return at.k; }, b.thread() / twos, column + b.thread() % twos * 2,
+                         call.d, k);
+  }
+  template <class Block, class Keys>
+  constexpr void load_v(Block& b, const Keys& tile, int column, pairs& v) const {
+    load<v_apart, true>(tile, call.v, [](const auto& at) { return at.v; }, b.thread() / panel * 2,
+                        tile.at.first_column + column + b.thread() % panel, call.dv, v);
+  }
   /// score = q k.
   template <class Block, class Keys>
   constexpr void products(Block& b, const Keys& tile, scores& score) const {
-    auto q = left_of(b);
-    auto k = right_of(b);
-    const auto load = [](const T* row, index stride, int column, int end) {
-      pair p{{T(0.0f), T(0.0f)}};
-      unrolled<2>([&](int i) {
-        if (column + i < end) p.of[i] = row[(column + i) * stride];
-      });
-      return p;
-    };
+    const auto x = right_of(b);
+    const T* row[2];
+    int width[2];
+    unrolled<2>([&](int r) {
+      const row_sight s = tile.sights(shape::row_of(b.thread(), r));
+      const int first = 2 * t_of(b.thread());
+      width[r] = s.head >= 0 ? call.d - first : 0;
+      row[r] = s.head >= 0 ? call.query(tile.at.batch, s.head, s.query) + first * call.q.strides[3] : call.q.data;
+    });
+    pair q[2][static_cast<std::size_t>(eights)];  // the columns 8 c + 2 t, + 1 of rows g and g + 8
+    pairs k;
+    load_k(b, tile, 0, k);
     for (int column = 0; column < call.d; column += panel) {
-      for (int i = b.thread(); i < tile_keys * panel / 2; i += block_threads) {
-        const int row = i / (panel / 2), two = i % (panel / 2), of = column + two * 2;
-        const row_sight s = tile.sights(row);
-        q.set(row * step + two, s.head >= 0
-                                    ? load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], of, call.d)
-                                    : pair{{T(0.0f), T(0.0f)}});
-        k.set(row * k_step + two,
-              factor_of(row < tile.keys ? load(call.k.data + tile.places(row).k, call.k.strides[3], of, call.d)
-                                        : pair{{T(0.0f), T(0.0f)}}));
-      }
+      unrolled<2>([&](int r) {
+        unrolled<eights>([&](int c) {
+          unrolled<2>([&](int i) { q[r][c].of[i] = column + 8 * c + i < width[r] ? row[r][i * call.q.strides[3]] : T(0.0f); });
+          row[r] += 8 * call.q.strides[3];
+        });
+      });
+      unrolled<own_pairs>([&](int n) {
+        const int two = b.thread() % (panel / 2), key = b.thread() / (panel / 2) + n * k_apart;
+        x.set(key * k_step + two, factor_of(k[n]));
+      });
       b.barrier();
-      const int left = smaller(call.d - column, panel);
-      for (int c = 0; tile.looks && c < left; c += 8) {
-        const int first = c / 2 + t_of(b.thread());
-        const factor upper = factor_of(q.get(shape::row_of(b.thread(), 0) * step + first));
-        const factor lower = factor_of(q.get(shape::row_of(b.thread(), 1) * step + first));
-        unrolled<tile_keys / 8>([&](int n) {
-          const factor right = k.get((8 * n + g_of(b.thread())) * k_step + first);
-          add_product(b, upper, lower, right, score[0] + 2 * n, score[1] + 2 * n);
+      if (column + panel < call.d) load_k(b, tile, column + panel, k);
+      if (tile.looks) {
+        unrolled<eights>([&](int c) {
+          if (column + 8 * c >= call.d) return;
+          const factor upper = factor_of(q[0][c]), lower = factor_of(q[1][c]);
+          unrolled<tile_keys / 8>([&](int n) {
+            const factor right = x.get((8 * n + g_of(b.thread())) * k_step + 4 * c + t_of(b.thread()));
+            add_product(b, upper, lower, right, score[0] + 2 * n, score[1] + 2 * n);
+          });
         });
       }
       b.barrier();
@@ -139,24 +180,22 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
 
   /// O = O + weights v. Elements of v that no product takes are 0 there; those who see them add them after it.
   template <class Block, class Keys>
-  constexpr void values(Block& b, const Keys& tile, const scores& weight, states& s) const {
+  constexpr void values(Block& b, const Keys& tile, const scores& weight, pairs& v, states& s) const {
     auto x = right_of(b);
     bool all_fit = true;
     unrolled<shape::columns / panel>([&](int number) {
       if (number > 0) b.barrier();
       bool own_fit = true;
-      for (int i = b.thread(); i < tile_keys / 2 * panel; i += block_threads) {
-        const int two = i / panel;
-        pair p{{T(0.0f), T(0.0f)}};
+      unrolled<own_pairs>([&](int n) {
         unrolled<2>([&](int j) {
-          const T v = value(tile, 2 * two + j, number * panel + i % panel);
-          const bool fits = has_factor(v);
+          const bool fits = has_factor(v[n].of[j]);
           own_fit = own_fit && fits;
-          if (fits) p.of[j] = v;
+          if (!fits) v[n].of[j] = 0;
         });
-        x.set(two * v_step + i % panel, factor_of(p));
-      }
+        x.set((b.thread() / panel + n * v_apart / 2) * v_step + b.thread() % panel, factor_of(v[n]));
+      });
       if (b.any(!own_fit)) all_fit = false;
+      if (number + 1 < shape::columns / panel) load_v(b, tile, (number + 1) * panel, v);
       if (tile.looks) {
         float sum[2][panel / 4] = {};  // a tensor core cuts what it adds: O would shrink at every step
         unrolled<tile_keys / 8>([&](int k) {
@@ -174,16 +213,10 @@ struct tf32_tile : mma_rows<T, Rule, Shape> {
     });
     if (!all_fit && tile.looks) add_values_without_factors(b, tile, weight, s);
   }
-  /// An element of v; 0 past the tile's keys and the columns.
-  template <class Keys>
-  constexpr T value(const Keys& tile, int key, int column) const {
-    column += tile.at.first_column;
-    if (key >= tile.keys || column >= call.dv) return T(0.0f);
-    return call.v.data[tile.places(key).v + column * call.v.strides[3]];
-  }
   template <class Block, class Keys>
   constexpr void add_values_without_factors(Block& b, const Keys& tile, const scores& weight, states& s) const {
-    auto x = left_of(b);
+    constexpr int step = tile_keys / 2 + 4;  // over the banks
+    const auto x = b.template shared<pair, shape::rows * step>();
     unrolled<2>([&](int r) {
       unrolled<tile_keys / 8>([&](int n) {
         x.set(shape::row_of(b.thread(), r) * step + 4 * n + t_of(b.thread()), {{weight[r][2 * n], weight[r][2 * n + 1]}});
