@@ -58,7 +58,7 @@ template <class T, class Rule, class Shape>
 struct plain_tile {
   using shape = Shape;
   using state = typename shape::state;
-  static constexpr int resident_blocks = shape::thread_rows * shape::columns > 512 ? 3 : 4;
+  static constexpr int resident_blocks = shape::thread_rows > 2 ? 3 : 4;
   static constexpr int thread_rows = shape::thread_rows, rows = shape::rows;
   static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
   static constexpr int panel = warp_threads;  // columns of q and k in shared memory at once
@@ -90,31 +90,37 @@ struct plain_tile {
     auto q = b.template shared<column_quad, 2 * rows * quads>();
     auto k = b.template shared<column_quad, 2 * tile_keys * step>();
     const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
-    const auto load = [](const T* row, index stride, int column, int end) {
+    constexpr int own_q = (rows * quads + block_threads - 1) / block_threads, own_k = tile_keys * quads / block_threads;
+    constexpr int apart = block_threads / quads;  // a thread's rows
+    const int quad = b.thread() % quads, first = b.thread() / quads;
+    const auto load = [](const T* row, index stride, int column, int end) {  // no branch around it, so loads do not wait
       column_quad x{};
-      unrolled<4>([&](int i) {
-        if (column + i < end) x.x[i] = widen(row[(column + i) * stride]);
-      });
+      unrolled<4>([&](int i) { x.x[i] = column + i < end ? widen(row[(column + i) * stride]) : 0; });
       return x;
     };
     for (int column = 0; column < call.d; column += panel) {
       turn.panels = 1 - turn.panels;
       const int q_panel = turn.panels * rows * quads, k_panel = turn.panels * tile_keys * step;
-      for (int i = b.thread(); i < rows * quads; i += block_threads) {
-        column_quad x{};
-        if (const row_sight s = tile.sights(i / quads); s.head >= 0) {
-          x = load(call.query(tile.at.batch, s.head, s.query), call.q.strides[3], column + i % quads * 4, call.d);
-          unrolled<4>([&](int j) { x.x[j] *= call.scale; });
-        }
-        q.set(q_panel + i, x);
-      }
-      for (int i = b.thread(); i < tile_keys * quads; i += block_threads) {
-        const int key = i / quads;
-        const column_quad x = key < tile.keys
-                           ? load(call.k.data + tile.places(key).k, call.k.strides[3], column + i % quads * 4, call.d)
-                           : column_quad{};
-        k.set(k_panel + (key % 2 * warp_threads + key / 2) * step + i % quads, x);
-      }
+      column_quad of_q[static_cast<std::size_t>(own_q)], of_k[static_cast<std::size_t>(own_k)];
+      unrolled<own_q>([&](int n) {
+        const row_sight s = tile.sights(smaller(first + n * apart, rows - 1));
+        const bool is_there = s.head >= 0;
+        const T* const row = is_there ? call.query(tile.at.batch, s.head, s.query) : call.q.data;
+        of_q[n] = load(row, call.q.strides[3], column + 4 * quad, is_there ? call.d : 0);
+      });
+      unrolled<own_k>([&](int n) {
+        const int key = first + n * apart;
+        of_k[n] = load(call.k.data + tile.places(key).k, call.k.strides[3], column + 4 * quad, key < tile.keys ? call.d : 0);
+      });
+      unrolled<own_q>([&](int n) {
+        if (first + n * apart >= rows) return;
+        unrolled<4>([&](int i) { of_q[n].x[i] *= call.scale; });
+        q.set(q_panel + (first + n * apart) * quads + quad, of_q[n]);
+      });
+      unrolled<own_k>([&](int n) {
+        const int key = first + n * apart;
+        k.set(k_panel + (key % 2 * warp_threads + key / 2) * step + quad, of_k[n]);
+      });
       b.barrier();
       const int left = smaller(call.d - column, panel);
       for (int c = 0; tile.looks && 4 * c < left; ++c) {
@@ -168,22 +174,29 @@ struct plain_tile {
     auto weights = b.template shared<weight_pair, rows * warp_threads>();
     const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
     constexpr int columns = shape::columns / warp_threads;
-    for (int pair = 0; 2 * pair < tile.keys; ++pair) {
-      weight_pair w[static_cast<std::size_t>(thread_rows)];
-      unrolled<thread_rows>(
-          [&](int r) { w[r] = weights.get((warp * thread_rows + r) * warp_threads + pair); });
-      unrolled<2>([&](int i) {
-        if (2 * pair + i >= tile.keys) return;
-        const T* const row = call.v.data + tile.places(2 * pair + i).v;
-        fixed_vector<float, columns> v{};
+    constexpr int at_once = 4;  // keys whose values are on their way
+    for (int first = 0; first < tile.keys; first += at_once) {
+      fixed_vector<float, columns> v[static_cast<std::size_t>(at_once)];
+      unrolled<at_once>([&](int i) {
+        const T* const row = call.v.data + tile.places(first + i).v;
         unrolled<columns>([&](int c) {
           const int column = tile.at.first_column + shape::column_of(lane, c);
-          if (column < call.dv) v.values[c] = widen(row[column * call.v.strides[3]]);
+          const bool is_there = first + i < tile.keys && column < call.dv;
+          v[i].values[c] = is_there ? widen(row[column * call.v.strides[3]]) : 0;
         });
-        unrolled<thread_rows>([&](int r) {
-          if (w[r].of[i] < 0) return;
-          s[r].l += w[r].of[i];
-          s[r].o = axpy(v, w[r].of[i], s[r].o);
+      });
+      unrolled<at_once / 2>([&](int pair) {
+        if (first + 2 * pair >= tile.keys) return;
+        weight_pair w[static_cast<std::size_t>(thread_rows)];
+        unrolled<thread_rows>(
+            [&](int r) { w[r] = weights.get((warp * thread_rows + r) * warp_threads + first / 2 + pair); });
+        unrolled<2>([&](int i) {
+          if (first + 2 * pair + i >= tile.keys) return;
+          unrolled<thread_rows>([&](int r) {
+            if (w[r].of[i] < 0) return;
+            s[r].l += w[r].of[i];
+            s[r].o = axpy(v[2 * pair + i], w[r].of[i], s[r].o);
+          });
         });
       });
     }
