@@ -90,7 +90,7 @@ struct begin_tickets {
 /// The nodes of `reach` leaves (a power of two, or all) of every unit: part p has the leaves [reach p, reach (p + 1)). A
 /// unit is a place: a key head's rows, a block's at a time, and as many columns. Nodes that are done wait in `stack`, one of
 /// each level for every block of the grid; results go to `put` where a part has all, else to `nodes`, part by part. A block
-/// that is done takes the next by ticket, or where `taken` is null, since all cost the same, that of its turn.
+/// that is done takes the next by ticket, or where `taken` is null that of its turn.
 template <class T, class Rule, class Tile, class Put>
 struct attend_nodes {
   static constexpr int resident_blocks = Tile::resident_blocks;

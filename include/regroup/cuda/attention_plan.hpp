@@ -101,7 +101,9 @@ void launch_attention(const Launch& launch, const attention_plan& plan, const at
   using put = put_attention<T, Out>;
   attention_call<T> call = work.call;
   tickets* taken = nullptr;
-  if (constexpr bool sees_all = std::same_as<Rule, no_mask>; plan.has_turns() && !(sees_all && call.keys.given == nullptr)) {
+  const bool cost_the_same = std::same_as<Rule, no_mask> && call.queries.given == nullptr && call.keys.given == nullptr;
+  constexpr index most_tickets = index{1} << 31;  // the rows that ragged queries may have are not the rows they have
+  if (plan.has_turns() && !cost_the_same && plan.units * plan.parts < most_tickets) {
     call.together = plan.heads_together(call.batches * call.key_heads);
     taken = reinterpret_cast<tickets*>(static_cast<std::byte*>(workspace) + plan.tickets_at);
     launch(begin_tickets{taken}, 1);
