@@ -78,10 +78,11 @@ TEST(attention_faults, every_barrier) {  // three places in turn, two of each lo
 
 TEST(attention_faults, every_operation_of_tickets) {  // the last of each of three places
   const auto run = attends(normal(3, 8, 64, 1, 1), 1, regroup::no_mask{}, false);
-  for (const auto what : {fault::skip_barrier, fault::shift_set, fault::shift_get}) {
-    const int all = each_is_caught(what, run, 1 << 20), last = all / 3;
-    EXPECT_EQ(all % 3, 0);
-    for (int of = last; of <= all; of += last) each_is_caught(what, run, of - 1, of);
+  for (const auto& [what, last] : {std::pair{fault::skip_barrier, looks * 2 + 1 + 1 + 1},
+                                   {fault::shift_set, looks * 2 + 1 + 4 + 2 + 1},
+                                   {fault::shift_get, looks * (1 + 4) + 1 + 2 + 2 + 2 + 64 + 1}}) {
+    EXPECT_EQ(each_is_caught(what, run, 1 << 20), 3 * last);
+    for (int place = 1; place <= 3; ++place) each_is_caught(what, run, place * last - 1, place * last);
   }
 }
 

@@ -58,7 +58,7 @@ void require_states(const attention_states<Real>& s) {
   }
 }
 
-/// A call whose results are states; the rest as attention's (attention_plan.hpp).
+/// A call whose results are states; the rest as attention's (attention_work.hpp).
 template <class T, class Mask>
 auto attention_work_of(const attention_queries<T>& q, const attention_keys<T>& keys, const attention_states<float>& to,
                        const attention_options<Mask>& options) {

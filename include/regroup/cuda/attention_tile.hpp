@@ -98,7 +98,8 @@ struct plain_tile {
       unrolled<4>([&](int i) { x.x[i] = column + i < end ? widen(row[(column + i) * stride]) : 0; });
       return x;
     };
-    for (int column = 0; column < call.d; column += panel) {
+    // Of no columns one panel too: its barrier is what the weights of the tile before wait for.
+    for (int column = 0; column == 0 || column < call.d; column += panel) {
       turn.panels = 1 - turn.panels;
       const int q_panel = turn.panels * rows * quads, k_panel = turn.panels * tile_keys * step;
       column_quad of_q[static_cast<std::size_t>(own_q)], of_k[static_cast<std::size_t>(own_k)];
