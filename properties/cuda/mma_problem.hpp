@@ -23,7 +23,8 @@ template <class T, class Mask = regroup::no_mask>
 auto attend(machine on, const view<const T>& q, const view<const T>& k, const view<const T>& v, const Mask& mask = {},
             index blocks = 1 << 20) {
   return emulated::attend<T, float, Mask, cuda::tensor_arithmetic>(
-      on, q, cuda::dense(emulated::on_device(k), emulated::on_device(v)), cuda::attention_options<Mask>{.mask = mask}, 1, blocks);
+      on, q, cuda::dense(emulated::on_device(k), emulated::on_device(v)), cuda::attention_options<Mask>{.mask = mask}, 1,
+      blocks);
 }
 template <class T, class Mask = regroup::no_mask>
 auto attend(const problem<T>& p, const Mask& mask = {}, machine on = machine(emulated::schedule::random, 5),
