@@ -208,6 +208,9 @@ TEST(cross_entropy_faults, every_operation_of_a_row) {
   EXPECT_EQ(each_is_caught(fault::shift_shuffle, crosses(3, 2048)), 3 * (5 + 1 + (3 + 5)));
   EXPECT_EQ(each_is_caught(fault::skip_barrier, crosses(3, 2048)), 3 * (1 + 2 + 1));
   for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_EQ(each_is_caught(what, crosses(1, 2048)), 1 + 1);
+  if (order::small()) return;
+  // Two blocks, of which the first tells the map.
+  EXPECT_EQ(each_is_caught(fault::shift_block, crosses(1, 16'384)), 3 * (1 + 1));
 }
 
 TEST(row_verbs, refuse_with_sentences) {

@@ -40,6 +40,7 @@ class clustered_strips {
   [[nodiscard]] constexpr index first() const {
     return index{block().cluster_rank()} * Strips * strip_elements + team_.first();
   }
+  [[nodiscard]] constexpr bool leads() const { return is_first() && thread() == 0; }
   template <class M>
   constexpr state_of<M> extreme(const M& m, state_of<M> s) {
     return join(m, team_.extreme(m, s));
@@ -51,7 +52,7 @@ class clustered_strips {
   template <class F>
   constexpr auto told_by_first(const F& f) {
     slot<std::invoke_result_t<const F&>> x;
-    if (is_first() && thread() == 0) x.value = f();
+    if (leads()) x.value = f();
     if (is_first()) x = block().template broadcast<warp_threads>(x);
     return exchanged(x, is_first(), 0).value;
   }

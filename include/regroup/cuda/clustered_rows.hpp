@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of softmax that the blocks of a cluster hold in registers: one read and one write of memory, as map_held_rows has of
 // shorter rows. Every block folds its strips to the node of its range and the cluster joins those (cluster.hpp), so every
-// value is a node of the contract's tree. y may be exactly x: the map is told, last of all exchanges, after every block has
-// read its strips. Level: cluster and device.
+// value is a node of the contract's tree. y may be exactly x: a block writes where it alone has read, and a map that reads more
+// of the row is told after every block has read its strips. Level: cluster and device.
 #pragma once
 
 #include <concepts>

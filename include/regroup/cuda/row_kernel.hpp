@@ -180,13 +180,24 @@ struct map_short_rows {
   }
 };
 
+/// look(row, state), by one thread of a strip_team or clustered_strips, for all of it: told, unless the state says it all.
+template <class Team, class Look, class State>
+constexpr auto looked(Team& of, const Look& look, index row, const State& state) {
+  if constexpr (requires { look.map(state); }) {
+    if (of.leads()) look(row, state);
+    return look.map(state);
+  } else {
+    return of.told_by_first([&] { return look(row, state); });
+  }
+}
+
 /// One row, by a strip_team or clustered_strips: one read and one write of memory.
 template <std::floating_point Real, class Team, class In, class Out, class Look>
 constexpr void map_strips(Team& of, const In& rows, const Out& out, scaled<Real> seen, const Look& look, index row) {
   held_strip<Team::warps, Real> held(of.block(), rows[row], of.first(), seen);
   using map = decltype(map_of<Look, Real>::map);
   const auto state = softmax_parts::two_sweeps(seen, row_in_strips<map::reads_weight, Real, Team>{of, held});
-  map told = of.told_by_first([&] { return look(row, state); });
+  map told = looked(of, look, row, state);
   if constexpr (requires { told.seen; }) told.seen = {1};  // as they are held
   if (out.first == nullptr) return;
   const auto y = out[row];

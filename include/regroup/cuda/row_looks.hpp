@@ -33,8 +33,10 @@ struct look_normalise {
   row_places<Sum> logsumexp;
   constexpr Map<Real> operator()(index row, row_state<Real> s) const {
     logsumexp.put(row, log_sum_exp<Real>{}.lower(s));
-    return Map<Real>(seen, s);
+    return map(s);
   }
+  /// What all who know the state know.
+  constexpr Map<Real> map(row_state<Real> s) const { return Map<Real>(seen, s); }
 };
 
 /// What a fold of the targets says before anything is computed: how many are classes, and the first row, from 0, whose

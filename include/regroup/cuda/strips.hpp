@@ -189,6 +189,8 @@ class strip_team {
   [[nodiscard]] constexpr int thread() const { return block_.thread() % warp_threads; }
   [[nodiscard]] constexpr int strip() const { return block_.thread() / warp_threads % Strips; }
   [[nodiscard]] constexpr int rank() const { return strip() * warp_threads + thread(); }
+  /// Whether it is this thread that tells the others.
+  [[nodiscard]] constexpr bool leads() const { return rank() == 0; }
   /// Where this thread's strip begins in its row.
   [[nodiscard]] constexpr index first() const { return index{strip()} * strip_elements; }
 
@@ -244,12 +246,12 @@ class strip_team {
   constexpr auto told_by_first(const F& f) {
     using told = std::invoke_result_t<const F&>;
     slot<told> x;
-    if (rank() == 0) x.value = f();
+    if (leads()) x.value = f();
     if constexpr (Strips == 1) {
       return block_.template broadcast<warp_threads>(x).value;
     } else {
       auto place = block_.template shared<slot<told>, 1>();
-      if (rank() == 0) place.set(0, x);
+      if (leads()) place.set(0, x);
       block_.barrier();
       return place.get(0).value;
     }
