@@ -26,7 +26,7 @@ BUDGETS = {  # kernel: (registers a thread, bytes of static shared memory[, byte
     "map_clustered_rows": (255, 20_000, 32),
     "map_rows_of_tiles": (208, 2_000),
     "map_split_rows": (168, 0, 32),
-    "attend_nodes": (168, 40_000, 32),
+    "attend_nodes": (168, 40_000, 80),
     "begin_tickets": (32, 0),
     "merge_nodes": (128, 0),
     "merge_states": (80, 0),

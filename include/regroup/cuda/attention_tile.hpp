@@ -38,10 +38,13 @@ constexpr float scored_by(const mask_rules::all_of<Rules...>& all, float score, 
 /// The same state in the frame of a maximum that is not lower: what a tile's keys are added to, and softmax_mean's combine
 /// with a state of that maximum and no keys.
 template <class State>
-constexpr State raised(const State& s, float m) {
-  if (!(s.m < m)) return s;
+constexpr State in_frame(const State& s, float m) {
   const rescale<float> merge{s.m, m};
   return {m, math::product(s.l, merge.factor), scale(s.o, merge.factor)};
+}
+template <class State>
+constexpr State raised(const State& s, float m) {
+  return s.m < m ? in_frame(s, m) : s;
 }
 /// Four columns of a row, which shared memory hands over at once.
 struct alignas(16) column_quad {
@@ -93,26 +96,27 @@ struct plain_tile {
     constexpr int own_q = (rows * quads + block_threads - 1) / block_threads, own_k = tile_keys * quads / block_threads;
     constexpr int apart = block_threads / quads;  // a thread's rows
     const int quad = b.thread() % quads, first = b.thread() / quads;
-    const auto load = [](const T* row, index stride, int column, int end) {  // no branch around it, so loads do not wait
+    const auto load = [&](const T* row, index stride, int column) {  // no condition: of what nobody reads a neighbour
       column_quad x{};
-      unrolled<4>([&](int i) { x.x[i] = column + i < end ? widen(row[(column + i) * stride]) : 0; });
+      unrolled<4>([&](int i) { x.x[i] = widen(row[smaller(column + i, call.d - 1) * stride]); });
       return x;
     };
     // Of no columns one panel too: its barrier is what the weights of the tile before wait for.
     for (int column = 0; column == 0 || column < call.d; column += panel) {
       turn.panels = 1 - turn.panels;
       const int q_panel = turn.panels * rows * quads, k_panel = turn.panels * tile_keys * step;
-      column_quad of_q[static_cast<std::size_t>(own_q)], of_k[static_cast<std::size_t>(own_k)];
-      unrolled<own_q>([&](int n) {
-        const row_sight s = tile.sights(smaller(first + n * apart, rows - 1));
-        const bool is_there = s.head >= 0;
-        const T* const row = is_there ? call.query(tile.at.batch, s.head, s.query) : call.q.data;
-        of_q[n] = load(row, call.q.strides[3], column + 4 * quad, is_there ? call.d : 0);
-      });
-      unrolled<own_k>([&](int n) {
-        const int key = first + n * apart;
-        of_k[n] = load(call.k.data + tile.places(key).k, call.k.strides[3], column + 4 * quad, key < tile.keys ? call.d : 0);
-      });
+      column_quad of_q[static_cast<std::size_t>(own_q)] = {}, of_k[static_cast<std::size_t>(own_k)] = {};
+      if (call.d > 0) {
+        unrolled<own_q>([&](int n) {
+          const row_sight s = tile.sights(smaller(first + n * apart, rows - 1));
+          const T* const row = s.head >= 0 ? call.query(tile.at.batch, s.head, s.query) : call.q.data;
+          of_q[n] = load(row, call.q.strides[3], column + 4 * quad);
+        });
+        unrolled<own_k>([&](int n) {
+          const int key = smaller(first + n * apart, tile.keys - 1);
+          of_k[n] = load(call.k.data + tile.places(key).k, call.k.strides[3], column + 4 * quad);
+        });
+      }
       unrolled<own_q>([&](int n) {
         if (first + n * apart >= rows) return;
         unrolled<4>([&](int i) { of_q[n].x[i] *= call.scale; });
@@ -176,16 +180,20 @@ struct plain_tile {
     const int lane = b.thread() % warp_threads, warp = b.thread() / warp_threads;
     constexpr int columns = shape::columns / warp_threads;
     constexpr int at_once = 4;  // keys whose values are on their way
+    // A load without a condition waits for no other, so what nobody reads is a neighbour's.
+    const int last = call.dv - 1;
+    index place[static_cast<std::size_t>(columns)];
+    unrolled<columns>([&](int c) {
+      place[c] = smaller(tile.at.first_column + shape::column_of(lane, c), last) * call.v.strides[3];
+    });
     for (int first = 0; first < tile.keys; first += at_once) {
-      fixed_vector<float, columns> v[static_cast<std::size_t>(at_once)];
-      unrolled<at_once>([&](int i) {
-        const T* const row = call.v.data + tile.places(first + i).v;
-        unrolled<columns>([&](int c) {
-          const int column = tile.at.first_column + shape::column_of(lane, c);
-          const bool is_there = first + i < tile.keys && column < call.dv;
-          v[i].values[c] = is_there ? widen(row[column * call.v.strides[3]]) : 0;
+      fixed_vector<float, columns> v[static_cast<std::size_t>(at_once)] = {};
+      if (last >= 0) {
+        unrolled<at_once>([&](int i) {
+          const T* const row = call.v.data + tile.places(smaller(first + i, tile.keys - 1)).v;
+          unrolled<columns>([&](int c) { v[i].values[c] = widen(row[place[c]]); });
         });
-      });
+      }
       unrolled<at_once / 2>([&](int pair) {
         if (first + 2 * pair >= tile.keys) return;
         weight_pair w[static_cast<std::size_t>(thread_rows)];
