@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/monoids/softmax_mean.hpp"
 
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <random>
 #include <span>
 
 #include "fold.hpp"
@@ -124,4 +127,31 @@ TEST(softmax_mean, one_definition_of_the_merge) {
   const fixed m;
   const auto both = m({1.5F, 2, {3, 4}}, {4.25F, 5, {6, 7}});
   EXPECT_TRUE(same(both, regroup::state_of<fixed>{merge.m, merge(2, 5), {merge(3, 6), merge(4, 7)}}));
+}
+
+TEST(softmax_mean, one_division_of_a_row_has_the_bits_of_each) {  // as a GPU divides
+  std::mt19937 engine(7);
+  const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
+  const auto any = [&](std::uint32_t exponents) {  // significands near a power of two as often as any others
+    const std::uint32_t bits = random() & 0x7fffff, near = random() % 4 == 0 ? (random() % 2 == 0 ? ~0xfu : 0xfu) : 0;
+    const std::uint32_t significand = (near == 0xfu ? bits & near : bits | near) & 0x7fffff;
+    const std::uint32_t exponent = 127 - exponents + random() % (2 * exponents + 1);
+    return std::bit_cast<float>(exponent << 23 | significand | (random() & 0x80000000u));
+  };
+  int divided = 0;
+  for (int i = 0; i < 1 << 20; ++i) {
+    const float l = std::abs(any(20));
+    const pair o{any(50), i % 16 == 0 ? 0 : any(50)};
+    pair at_once = o;
+    divided += regroup::detail::divide_at_once(at_once, l) ? 1 : 0;
+    ASSERT_TRUE(same(at_once, divide(o, l))) << o[0] << ", " << o[1] << " by " << l;
+  }
+  EXPECT_EQ(divided, 1 << 20);
+  for (const float x : special_values<float>()) {
+    for (const float l : special_values<float>()) {
+      pair at_once{x, 1};
+      if (!regroup::detail::divide_at_once(at_once, l)) at_once = divide(at_once, l);
+      EXPECT_TRUE(same(at_once, divide(pair{x, 1}, l))) << x << " by " << l;
+    }
+  }
 }

@@ -84,19 +84,24 @@ struct put_attention {
     const auto plain = [](float x) { return x == x ? x : math::detail::not_a_number<float>; };
     const auto o = m.lower(s);
     Out* const to = out.row(at.batch, head, query);
-    constexpr bool has_pairs = Shape::column_of(0, 1) == Shape::column_of(0, 0) + 1;
-    const bool in_pairs = has_pairs && out.strides[3] == 1 && reinterpret_cast<std::uintptr_t>(to) % (2 * sizeof(Out)) == 0;
-    unrolled<Shape::columns / Shape::row_lanes / 2>([&](int two) {
-      mma_pair<Out> values;
-      unrolled<2>([&](int i) { values.of[i] = static_cast<Out>(plain(o.values[2 * two + i])); });
-      const int column = at.first_column + Shape::column_of(lane, 2 * two);
-      if (in_pairs && column + 1 < call.dv) {
-        *reinterpret_cast<mma_pair<Out>*>(to + column) = values;
+    constexpr int own = Shape::columns / Shape::row_lanes;
+    constexpr bool has_pieces = Shape::column_of(0, own - 1) == own - 1 && own * sizeof(Out) % 16 == 0;
+    constexpr int together = has_pieces ? static_cast<int>(16 / sizeof(Out)) : Shape::column_of(0, 1) == 1 ? 2 : 1;
+    struct alignas(together * sizeof(Out)) neighbours {
+      Out of[static_cast<std::size_t>(together)];
+    };
+    const bool are_side_by_side = out.strides[3] == 1 && reinterpret_cast<std::uintptr_t>(to) % sizeof(neighbours) == 0;
+    unrolled<own / together>([&](int k) {
+      neighbours values;
+      unrolled<together>([&](int i) { values.of[i] = static_cast<Out>(plain(o.values[together * k + i])); });
+      const int column = at.first_column + Shape::column_of(lane, together * k);
+      if (are_side_by_side && column + together <= call.dv) {
+        *reinterpret_cast<neighbours*>(to + column) = values;
         return;
       }
-      unrolled<2>([&](int i) {
-        const int own = at.first_column + Shape::column_of(lane, 2 * two + i);
-        if (own < call.dv) to[own * out.strides[3]] = values.of[i];
+      unrolled<together>([&](int i) {
+        const int one = at.first_column + Shape::column_of(lane, together * k + i);
+        if (one < call.dv) to[one * out.strides[3]] = values.of[i];
       });
     });
     if (logsumexp.data != nullptr && lane == 0 && at.first_column == 0) {

@@ -98,9 +98,37 @@ constexpr V scale(V v, std::type_identity_t<detail::element_of_vector<V>> factor
   for (std::size_t k = 0; k < v.size(); ++k) v[k] *= factor;
   return v;
 }
+namespace detail {
+/// v / l + 0 to the bit by one division, with nothing that branches for each: a reciprocal, and what two quotients leave over
+/// (Markstein 1990: the last is rounded correctly, since the one before is within a unit). False, and v as it was, where a
+/// remainder might leave the range.
+template <index D>
+constexpr bool divide_at_once(fixed_vector<float, D>& v, float l) {
+  float least = 1, most = 1;
+  for (const float x : v.values) {
+    const float size = math::abs(x);
+    least = size < least && size > 0 ? size : least;
+    most = size > most || math::is_nan(size) ? size : most;
+  }
+  if (!(least >= 0x1p-60f && most <= 0x1p60f && l >= 0x1p-30f && l <= 0x1p30f)) return false;
+  const float reciprocal = 1 / l;
+  for (float& x : v.values) {
+    float quotient = math::product(x, reciprocal);
+    for (int i = 0; i < 2; ++i) quotient = math::fma(math::fma(-l, quotient, x), reciprocal, quotient);
+    x = quotient + 0;
+  }
+  return true;
+}
+}  // namespace detail
+
 /// v / l + 0, elementwise: the end of a softmax_mean.
 template <detail::shipped_vector V>
 constexpr V divide(V v, std::type_identity_t<detail::element_of_vector<V>> l) {
+#ifdef __CUDA_ARCH__  // where a division is a dozen instructions and a branch
+  if constexpr (requires { detail::divide_at_once(v, l); }) {
+    if (detail::divide_at_once(v, l)) return v;
+  }
+#endif
   for (std::size_t k = 0; k < v.size(); ++k) v[k] = v[k] / l + 0;
   return v;
 }
