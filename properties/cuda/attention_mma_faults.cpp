@@ -50,11 +50,18 @@ TEST(attention_mma_faults, every_barrier) {  // two tiles, and two panels of col
 
 TEST(attention_mma_faults, every_wait) {  // for copies, each half's scores, and O, of three tiles
   for (const int halves : {1, 2}) {
-    const auto run = attends<bfloat16>({1, 1, 64 * halves, 130, 64, 64});
+    const auto run = attends<bfloat16>({1, 1, 64 * halves, 130, 64, 64 * halves});
     const int of_tile = 1 + halves + 1, before_last = 2 * of_tile - 1;  // that O is waited for with the last tile's scores
     EXPECT_EQ(each_is_caught(fault::skip_wait, run, 0, before_last), 3 * of_tile);
     each_is_caught(fault::skip_wait, run, before_last + 1);
   }
+  // Of 64 columns halves overlap: each waits for the other's O and for its own scores. Before the first weights nothing runs
+  // beside them, and after the last nothing is staged, and scores are for nobody.
+  const auto run = attends<bfloat16>({1, 1, 128, 130, 64, 64});
+  constexpr int begin = 2, of_tile = 2 * 2 + 1, staged_last = begin + 3 * of_tile - 2;
+  EXPECT_EQ(each_is_caught(fault::skip_wait, run, 0, begin), begin + 3 * of_tile + 1);
+  each_is_caught(fault::skip_wait, run, begin + 1, staged_last);
+  each_is_caught(fault::skip_wait, run, staged_last + 2);
 }
 
 TEST(attention_mma_faults, every_product_and_shuffle) {  // of one tile that every product is needed for

@@ -170,7 +170,7 @@ class machine::operations_of {
   void multiply_columns(const regroup::cuda::mma_left& left, const array<regroup::cuda::mma_row>& x,
                         regroup::cuda::mma_buffer right, int row, float* upper, float* lower) {
     own().products.back().push_back(
-        [=, this] { regroup::cuda::multiply_columns<T, Eights>(*this, left, x, right, row, upper, lower); });
+        [=, &left, this] { regroup::cuda::multiply_columns<T, Eights>(*this, left, x, right, row, upper, lower); });
   }
   template <class T>
   [[nodiscard]] std::uint32_t narrowed(float x, float y) const {

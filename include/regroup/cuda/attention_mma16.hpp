@@ -1,35 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leaf of keys of 16 bits on tensor cores. q, two tiles of k and two of v lie in shared memory as in memory, from where
-// products take them (mma_buffer); while a tile is folded the next k and v are on their way, so a tile has one barrier.
-// l is the sum of the weights before they are rounded, a lane's own until the leaf is done. Two halves of rows share what is
-// staged, one after the other; two blocks of a multiprocessor keep its tensor cores busy in turn.
-// Level: warp and block (FlashAttention-2: Dao 2023).
+// A leaf of keys of 16 bits on tensor cores: while a tile is folded the next k and v are on their way. l is the sum of the
+// weights before they are rounded, a lane's own until the leaf is done. Two halves of rows share what is staged, by turns; two
+// blocks of a multiprocessor keep its tensor cores busy in turn. Level: warp and block (FlashAttention-2: Dao 2023; halves
+// that overlap: FlashAttention-3, Shah et al. 2024).
 #pragma once
 
 #include <utility>
 
-#include "regroup/cuda/attention_mma_rows.hpp"
+#include "regroup/cuda/attention_mma16_buffers.hpp"
 
 namespace regroup::cuda {
 
 /// How a block folds a leaf. Two halves only of what one panel of columns holds, in whole pieces of 16 bytes.
 template <class T, class Rule, class Shape>
-struct mma16_leaf : mma_rows<T, Rule, Shape> {
+struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
+  using buffers = mma16_buffers<T, Rule, Shape>;
   using rows = mma_rows<T, Rule, Shape>;
   using typename rows::scores, typename rows::shape, typename rows::states;
-  using rows::call, rows::tile_keys, rows::t_of;
+  using rows::call, rows::tile_keys, rows::t_of, buffers::panel, buffers::q_rows, buffers::k_rows, buffers::v_rows;
   static constexpr int halves = shape::halves;
   static constexpr int resident_blocks = 2;
-  static constexpr int panel = shape::columns;  // columns of q and k at once, and all of v's
-  static constexpr int pieces = panel / 8;      // of 16 bytes
+  static constexpr bool overlaps = halves == 2 && shape::columns <= 64;  // with more of O registers would spill
   using weights = mma_left[static_cast<std::size_t>(tile_keys / 16)];
-  static_assert(block_threads % pieces == 0);
-
-  static constexpr mma_buffer q_rows() { return {0, shape::rows}; }
-  static constexpr mma_buffer k_rows(int turn) { return {(shape::rows + turn * tile_keys) * pieces, tile_keys}; }
-  static constexpr mma_buffer v_rows(int turn) { return k_rows(2 + turn); }
-  static constexpr int held = (shape::rows + 4 * tile_keys) * pieces;
-  static constexpr std::size_t large_bytes = sizeof(mma_row) * held;
+  static constexpr std::size_t large_bytes = sizeof(mma_row) * buffers::held;
 
   /// A value that is not finite leaves O so in every row of a block that looks at its tile, hidden or not. The leaf is then
   /// folded again with such values apart: what a row has is the same as if that had been done at once.
@@ -58,12 +51,75 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     });
     return zero == 0;
   }
+  /// Half the rows' weights are computed while products run for the other half: k's with the rows of one, then v's with the
+  /// weights of the other. k of the next tile comes in its stead when the first half has begun, v when the second has.
+  /// `HasPieces`: all rows are whole pieces. Values that are not finite are apart where the fold may be, and is, careful.
+  template <bool HasPieces, bool MayBeCareful, class Block, class Leaf>
+  requires overlaps
+  [[gnu::always_inline]] constexpr void fold_tiles(Block& b, attention_turns& turn, const Leaf& leaf, bool is_careful,
+                                                   states& s) const {
+    if constexpr (!MayBeCareful) is_careful = false;
+    int tile = leaf.first_tile(), now = 0;  // and its buffers
+    /// Waits for what is staged; whether all of v fits products.
+    const auto arrive = [&](int to) {
+      b.wait_for_copies();
+      if (is_careful) return !b.any(!this->clear_v(b, v_rows(to)));
+      b.barrier();
+      return true;
+    };
+    leaf.note(b, turn, tile);
+    if (!leaf.is_dense()) b.barrier();
+    if (!turn.has_queries) this->template stage_q<HasPieces>(b, leaf, 0);
+    turn.has_queries = true;
+    const auto staged = [&](int first) { return leaf.tile(first, leaf.places(b, turn, first)); };
+    this->template stage_k<HasPieces>(b, leaf, staged(tile), now, 0);
+    this->template stage_v<HasPieces>(b, leaf, staged(tile), now);
+    leaf.note(b, turn, tile + tile_keys);
+    bool all_fit = arrive(now);
+    scores score;
+    weights weight;
+    products(b, now, 0, 0, score);
+    b.template wait_for_products<0>(score[0], score[1]);
+    while (tile < leaf.end()) {
+      const int next = tile + tile_keys;
+      const bool is_followed = next < leaf.end();
+      const auto keys = leaf.tile(tile, leaf.places(b, turn, tile, 1));
+      if (is_followed) this->template stage_k<HasPieces>(b, leaf, staged(next), 1 - now, 0);
+      const int then = is_followed ? 1 - now : now;  // of the last tile once more, for nobody: no product is in a branch
+      const auto fold_half = [&](int half) __attribute__((always_inline)) {
+        weigh(b, keys, half, is_careful, score, weight, s);
+        [[maybe_unused]] const bool fits = all_fit;
+        if (half == 1) {
+          if (is_followed) leaf.note(b, turn, next + tile_keys);
+          all_fit = arrive(then);
+        }
+        products(b, half == 0 ? now : then, 1 - half, 0, score);
+        values(b, now, half, weight, s);
+        if (half == 0) {
+          b.barrier();  // all have added up the values before
+          if (is_followed) this->template stage_v<HasPieces>(b, leaf, staged(next), 1 - now);
+        }
+        b.template wait_for_products<1>(score[0], score[1]);
+        if constexpr (MayBeCareful) {
+          settle(b, s, weight);
+          if (!fits) add_values_without_factors(b, keys, half, weight, s);
+        }
+      };
+      fold_half(0);
+      fold_half(1);
+      tile = next;
+      now = 1 - now;
+    }
+    settle(b, s, weight);
+    sum_weights(b, s);
+  }
   /// The columns [column, column + panel) of a tile's keys, and which buffers they are in.
   struct step {
     int tile, column, k_turn, v_turn;
   };
-  /// `HasPieces`: all rows are whole pieces. Values that are not finite are apart where the fold may be, and is, careful.
+  /// One half after the other, or one alone, whose rows may be longer than a panel.
   template <bool HasPieces, bool MayBeCareful, class Block, class Leaf>
+  requires(!overlaps)
   [[gnu::always_inline]] constexpr void fold_tiles(Block& b, attention_turns& turn, const Leaf& leaf, bool is_careful,
                                                    states& s) const {
     if constexpr (!MayBeCareful) is_careful = false;
@@ -74,11 +130,8 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
     };
     const auto stage = [&](const step& of, int before) {  // by the places noted so many times before the last
       const auto tile = leaf.tile(of.tile, leaf.places(b, turn, of.tile, before));
-      stage_keys<HasPieces>(b, leaf, tile, k_rows(of.k_turn), call.k, call.has_k_rows, leaf.origin.k, of.column, call.d,
-                            [&](int key) { return tile.places(key).k; });
-      if (!is_last(of)) return;
-      stage_keys<HasPieces>(b, leaf, tile, v_rows(of.v_turn), call.v, call.has_v_rows, leaf.origin.v, tile.at.first_column,
-                            call.dv, [&](int key) { return tile.places(key).v; });
+      this->template stage_k<HasPieces>(b, leaf, tile, of.k_turn, of.column);
+      if (is_last(of)) this->template stage_v<HasPieces>(b, leaf, tile, of.v_turn);
     };
     /// Waits for what is staged; whether all of v fits products.
     const auto arrive = [&](const step& of) {
@@ -87,12 +140,12 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
         b.barrier();
         return true;
       }
-      return !b.any(is_last(of) && !clear_v(b, v_rows(of.v_turn)));
+      return !b.any(is_last(of) && !this->clear_v(b, v_rows(of.v_turn)));
     };
     step now{leaf.first_tile(), 0, 0, 0};
     leaf.note(b, turn, now.tile);
     if (!leaf.is_dense()) b.barrier();
-    if (!turn.has_queries) stage_q<HasPieces>(b, leaf, 0);
+    if (!turn.has_queries) this->template stage_q<HasPieces>(b, leaf, 0);
     turn.has_queries = halves > 1 || call.d <= panel;
     stage(now, 0);
     leaf.note(b, turn, now.tile + tile_keys);
@@ -102,28 +155,35 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       const step next = after(now);
       if (next.tile < leaf.end()) stage(next, next.tile == now.tile ? 1 : 0);
       const auto tile = leaf.tile(now.tile, leaf.places(b, turn, now.tile, 1));
-      unrolled<halves>([&](int half) {
-        products(b, now, half, score);
+      weights weight;
+      const auto fold_half = [&](int half) __attribute__((always_inline)) {
+        products(b, now.k_turn, half, now.column, score);
         b.template wait_for_products<0>(score[0], score[1]);  // and for the half's before
         if (!is_last(now)) return;
-        weights weight;
         weigh(b, tile, half, is_careful, score, weight, s);
-        values(b, now, half, weight, s);
+        values(b, now.v_turn, half, weight, s);
         if (!is_careful || all_fit) return;
         settle(b, s);
         add_values_without_factors(b, tile, half, weight, s);
-      });
+      };
+      fold_half(0);
+      if constexpr (halves > 1) fold_half(1);
       settle(b, s);
       if (is_last(now)) leaf.note(b, turn, next.tile + tile_keys);
       if (next.tile < leaf.end()) {
         if (halves == 1 && call.d > panel) {
           b.barrier();  // q is read
-          stage_q<HasPieces>(b, leaf, next.column);
+          this->template stage_q<HasPieces>(b, leaf, next.column);
         }
         all_fit = arrive(next);
       }
       now = next;
     }
+    sum_weights(b, s);
+  }
+  /// l of each row, in all of its lanes.
+  template <class Block>
+  [[gnu::always_inline]] static constexpr void sum_weights(Block& b, states& s) {
     unrolled<halves>([&](int half) {
       typename rows::of_rows l{{s[2 * half].l, s[2 * half + 1].l}};
       l = rows::over_rows(b, l, [](float x, float y) { return x + y; });
@@ -131,105 +191,23 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
       s[2 * half + 1].l = l.of[1];
     });
   }
-  template <class Block>
-  static constexpr void settle(Block& b, states& s) {
+  /// Waits for all products: O is there, and what they have read of weights may be written.
+  template <class Block, class... Weights>
+  [[gnu::always_inline]] static constexpr void settle(Block& b, states& s, Weights&... w) {
     [&]<int... r>(std::integer_sequence<int, r...>) {
-      b.template wait_for_products<0>(s[r].o.values...);
+      b.template wait_for_products<0>(w..., s[r].o.values...);
     }(std::make_integer_sequence<int, shape::thread_rows>{});
-  }
-
-  template <class Block>
-  static constexpr auto rows_of(Block& b) {
-    return b.template large<mma_row, held>();
-  }
-  template <bool HasPieces, class Block, class Leaf>
-  constexpr void stage_q(Block& b, const Leaf& leaf, int column) const {
-    const auto row_at = [&](int row) {
-      const row_sight s = leaf.sights(row);
-      return s.head >= 0 ? call.query(leaf.at.batch, s.head, s.query) : nullptr;
-    };
-    stage_rows<shape::rows, HasPieces>(b, q_rows(), call.has_q_rows, call.q.strides[3], column, call.d, row_at);
-  }
-  template <bool HasPieces, class Block, class Leaf, class Keys, class Place>
-  constexpr void stage_keys(Block& b, const Leaf& leaf, const Keys& tile, mma_buffer to, const attention_array<const T>& from,
-                            bool has_pieces, index origin, int column, int width, const Place& place) const {
-    if (HasPieces && leaf.is_dense()) {  // no place is looked up, or multiplied
-      const int piece = b.thread() % pieces, first = b.thread() / pieces;
-      const index stride = from.strides[2];
-      const T* row = from.data + (origin + (tile.first + first) * stride + column + 8 * piece);
-      const int keys = column + 8 * piece < width ? tile.keys : 0;
-      const auto x = rows_of(b);
-      unrolled<tile_keys / apart>([&](int i) {
-        b.copy(x, to.place(first + i * apart, piece), row, first + i * apart < keys);
-        row += apart * stride;
-      });
-    } else {
-      const auto row_at = [&](int key) { return key < tile.keys ? from.data + place(key) : nullptr; };
-      stage_rows<tile_keys, HasPieces>(b, to, has_pieces, from.strides[3], column, width, row_at);
-    }
-  }
-  /// The columns [column, column + panel) of some rows, 0 past `width` and where `row_at` has none. Each thread has one
-  /// piece of every so many rows.
-  static constexpr int apart = block_threads / pieces;
-  template <int Rows, bool HasPieces, class Block, class RowAt>
-  constexpr void stage_rows(Block& b, mma_buffer to, bool has_pieces, index stride, int column, int width,
-                            const RowAt& row_at) const {
-    const auto x = rows_of(b);
-    const int piece = b.thread() % pieces, first = b.thread() / pieces;
-    column += 8 * piece;
-    if (HasPieces || has_pieces) {
-      unrolled<Rows / apart / 4>([&](int four) {
-        const T* of[4];
-        unrolled<4>([&](int i) { of[i] = row_at(first + (4 * four + i) * apart); });  // first: no load moves over a copy
-        unrolled<4>([&](int i) {
-          const bool is_there = of[i] != nullptr && column < width;
-          b.copy(x, to.place(first + (4 * four + i) * apart, piece), is_there ? of[i] + column : nullptr, is_there);
-        });
-      });
-    } else {
-      for (int i = first; i < Rows; i += apart) {
-        mma_row row{};
-        const T* of = row_at(i);
-        const int left = of != nullptr ? width - column : 0;
-        if (left > 0) of += column * stride;
-        unrolled<8>([&](int j) {
-          if (j < left) row.words[j / 2] |= static_cast<std::uint32_t>(of[j * stride].bits) << j % 2 * 16;
-        });
-        x.set(to.place(i, piece), row);
-      }
-    }
-  }
-  /// Whether all is finite of v that the thread has staged; what is not, and would be so times 0 too, becomes 0.
-  template <class Block>
-  constexpr bool clear_v(Block& b, mma_buffer of) const {
-    const auto x = rows_of(b);
-    bool fits = true;
-    for (int key = b.thread() / pieces; key < tile_keys; key += block_threads / pieces) {
-      const int at = of.place(key, b.thread() % pieces);
-      mma_row row = x.get(at);
-      bool fit = true;
-      unrolled<8>([&](int i) {
-        const int shift = i % 2 * 16;
-        if (has_factor(T::from_bits(static_cast<std::uint16_t>(row.words[i / 2] >> shift)))) return;
-        row.words[i / 2] &= ~(0xffffu << shift);
-        fit = false;
-      });
-      if (fit) continue;
-      x.set(at, row);
-      fits = false;
-    }
-    return fits;
   }
 
   /// score = q k, or score + q k of a later panel. Columns past the last are zeros: a branch around them would keep loads
   /// behind products.
   template <class Block>
-  constexpr void products(Block& b, const step& now, int half, scores& score) const {
-    const auto x = rows_of(b);
+  [[gnu::always_inline]] constexpr void products(Block& b, int k_turn, int half, int column, scores& score) const {
+    const auto x = this->rows_of(b);
     b.begin_products(score[0], score[1]);
     unrolled<panel / 16>([&](int c) {
-      b.template multiply_rows<T, tile_keys / 8>(x, q_rows(), half * tile_keys, k_rows(now.k_turn), 2 * c,
-                                                 c > 0 || (halves == 1 && now.column > 0), score[0], score[1]);
+      b.template multiply_rows<T, tile_keys / 8>(x, q_rows(), half * tile_keys, k_rows(k_turn), 2 * c,
+                                                 c > 0 || (halves == 1 && column > 0), score[0], score[1]);
     });
     b.end_products();
   }
@@ -237,7 +215,8 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
   /// Raises each row's state to the tile's maximum; scores become weights, l = l + a lane's own, and are rounded as products
   /// take them: 2^(x slope - frame), or where a frame would round by as much as weights do, exact differences first.
   template <class Block, class Keys>
-  constexpr void weigh(Block& b, const Keys& tile, int half, bool is_careful, scores& score, weights& w, states& s) const {
+  [[gnu::always_inline]] constexpr void weigh(Block& b, const Keys& tile, int half, bool is_careful, scores& score, weights& w,
+                                              states& s) const {
     this->raise(b, tile, half, score, s);
     constexpr float log2_e = 0x1.715476p+0f;
     float slope = math::product(this->unit(), log2_e), frames[2];
@@ -265,6 +244,11 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
         of.l += seen;
         x = is_careful && x == hidden_score ? hidden_zero : seen;
       });
+    });
+    if constexpr (overlaps) {  // those of the other half read w
+      b.template wait_for_products<0>(w, s[2 * (1 - half)].o.values, s[2 * (1 - half) + 1].o.values);
+    }
+    unrolled<2>([&](int r) {
       unrolled<tile_keys / 8>([&](int n) {
         w[n / 2].words[n % 2 * 2 + r] = b.template narrowed<T>(score[r][2 * n], score[r][2 * n + 1]);
       });
@@ -273,13 +257,13 @@ struct mma16_leaf : mma_rows<T, Rule, Shape> {
 
   /// O = O + weights v.
   template <class Block>
-  constexpr void values(Block& b, const step& now, int half, weights& w, states& s) const {
-    const auto x = rows_of(b);
+  [[gnu::always_inline]] constexpr void values(Block& b, int v_turn, int half, weights& w, states& s) const {
+    const auto x = this->rows_of(b);
     auto& upper = s[2 * half];
     auto& lower = s[2 * half + 1];
     b.begin_products(w, upper.o.values, lower.o.values);
     unrolled<tile_keys / 16>([&](int k) {
-      b.template multiply_columns<T, shape::columns / 8>(w[k], x, v_rows(now.v_turn), 16 * k, upper.o.values, lower.o.values);
+      b.template multiply_columns<T, shape::columns / 8>(w[k], x, v_rows(v_turn), 16 * k, upper.o.values, lower.o.values);
     });
     b.end_products();
   }

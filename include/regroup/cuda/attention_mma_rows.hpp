@@ -42,6 +42,9 @@ struct mma_rows {
   static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
   using scores = float[2][static_cast<std::size_t>(tile_keys / 4)];  // of rows g and g + 8: of the keys 8 n + 2 t, + 1
   static_assert(shape::rows == shape::halves * tile_keys);
+  /// How far scores may be above a row's frame m. A state is the same in any frame, weights of 16 bits are as exact in it, and
+  /// O is seldom multiplied again. Of fp32 the error of an exponential grows with the distance.
+  static constexpr float slack = sizeof(T) == 2 ? 5.0f : 0.0f;
   const attention_call<T>& call;
   const Rule& rule;
 
@@ -73,30 +76,42 @@ struct mma_rows {
   [[nodiscard]] constexpr bool is_plain(const Keys& tile) const {
     return !changes_scores<Rule> && tile.is_whole && unit() == call.scale;
   }
-  /// Products become scores, or what unit() makes scores of, hidden ones -inf. Raises the states to the tile's maximum.
+  /// Products become scores, or what unit() makes scores of, hidden ones -inf. Raises the frames of the states for
+  /// the tile's maximum.
   template <class Block, class Keys>
-  constexpr void raise(Block& b, const Keys& tile, int half, scores& score, states& s) const {
+  [[gnu::always_inline]] constexpr void raise(Block& b, const Keys& tile, int half, scores& score, states& s) const {
     if (!is_plain(tile)) [[unlikely]] {
+      if (unit() != call.scale) {
+        unrolled<2>([&](int r) { each(score, r, [&](float& x, int) { x = math::product(x, call.scale); }); });
+      }
       unrolled<2>([&](int r) {
         const row_sight sight = tile.sights(shape::row_of(b.thread(), 2 * half + r));
         const int own = tile.first + 2 * t_of(b.thread());
         each(score, r, [&](float& x, int key) {
-          if (unit() != call.scale) x = math::product(x, call.scale);
           const bool is_seen = sight.first - own <= key && key < sight.last - own;
           x = is_seen ? scored_by(rule, x, tile.at.batch, sight.head, sight.query, tile.leaf_first + own + key)
                       : hidden_score;
         });
       });
     }
-    of_rows top{{hidden_score, hidden_score}};
+    of_rows tops[2] = {{{hidden_score, hidden_score}}, {{hidden_score, hidden_score}}};  // of keys by turns
     unrolled<2>([&](int r) {
-      each(score, r, [&](float& x, int) { top.of[r] = __builtin_fmaxf(x, top.of[r]); });  // of a NaN and another, the other
+      each(score, r, [&](float& x, int key) {
+        float& top = tops[key % 2].of[r];
+        top = __builtin_fmaxf(x, top);  // of a NaN and another, the other
+      });
     });
+    of_rows top;
+    unrolled<2>([&](int r) { top.of[r] = __builtin_fmaxf(tops[0].of[r], tops[1].of[r]); });
     top = over_rows(b, top, [](float a, float c) { return c > a ? c : a; });
-    unrolled<2>([&](int r) {
-      state& of = s[2 * half + r];
-      of = raised(of, math::product(top.of[r], unit()));
-    });
+    unrolled<2>([&](int r) { top.of[r] = math::product(top.of[r], unit()); });
+    const auto rises = [&](int r) { return s[2 * half + r].m + slack < top.of[r]; };
+    if (rises(0) || rises(1)) {  // both, side by side
+      unrolled<2>([&](int r) {
+        state& of = s[2 * half + r];
+        of = in_frame(of, rises(r) ? top.of[r] : of.m);
+      });
+    }
   }
   /// O = fma(w, v, O) for the elements of v that no product takes, where a row sees them.
   template <class Block, class Keys, class Weight>

@@ -17,20 +17,18 @@ __device__ inline std::uint64_t descriptor(unsigned address, int piece, int next
   return base + static_cast<unsigned>(piece);
 }
 
-/// Keeps what the compiler knows of some registers on its side of this line.
+/// Keeps what the compiler knows of some registers on its side of this line. (A loop over them, told to be unrolled or not, is
+/// left as one where it stands in a branch, and registers become memory.)
 template <class... Arrays>
 __device__ void keep(Arrays&... arrays) {
   const auto one = [](auto& x) {
     if constexpr (std::is_same_v<decltype(x), float&>) {
       asm volatile("" : "+f"(x)::"memory");
     } else {
-      for (std::uint32_t& word : x.words) asm volatile("" : "+r"(word)::"memory");
+      unrolled<static_cast<int>(sizeof(x.words) / 4)>([&](int i) { asm volatile("" : "+r"(x.words[i])::"memory"); });
     }
   };
-  const auto each = [&](auto& array) {
-#pragma unroll
-    for (auto& x : array) one(x);
-  };
+  const auto each = [&]<class X, std::size_t N>(X(&array)[N]) { unrolled<static_cast<int>(N)>([&](int i) { one(array[i]); }); };
   (each(arrays), ...);
 }
 
