@@ -52,7 +52,8 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 /// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
 /// there. float by three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum w |v|.
 /// Into `cuda::attention_states{m, l, o}` in place of out go the states, for `merge_into` with other keys' and
-/// `normalise_into`; of 16 bits on tensor cores m may be up to 5 below the largest score.
+/// `normalise_into`. Of 16 bits on tensor cores m may be below the largest score, by 5 and what m + 5 is rounded by; then l is
+/// up to e^5 larger, and so are sums w |v|: they fit where |v| summed over keys is below 2e36.
 template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
           class Mask = no_mask>
 void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,

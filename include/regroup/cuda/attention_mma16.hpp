@@ -51,8 +51,8 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
     });
     return zero == 0;
   }
-  /// Half the rows' weights are computed while products run for the other half: k's with the rows of one, then v's with the
-  /// weights of the other. k of the next tile comes in its stead when the first half has begun, v when the second has.
+  /// Half the rows' weights are computed while the products of v with the other half's run. The next tile's k is on its way
+  /// from the first half on, and its v from the second, when all have read the buffer that it comes to.
   /// `HasPieces`: all rows are whole pieces. Values that are not finite are apart where the fold may be, and is, careful.
   template <bool HasPieces, bool MayBeCareful, class Block, class Leaf>
   requires overlaps

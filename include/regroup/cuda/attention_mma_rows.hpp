@@ -42,8 +42,8 @@ struct mma_rows {
   static constexpr int tile_keys = static_cast<int>(attention_tile_keys);
   using scores = float[2][static_cast<std::size_t>(tile_keys / 4)];  // of rows g and g + 8: of the keys 8 n + 2 t, + 1
   static_assert(shape::rows == shape::halves * tile_keys);
-  /// How far scores may be above a row's frame m. A state is the same in any frame, weights of 16 bits are as exact in it, and
-  /// O is seldom multiplied again. Of fp32 the error of an exponential grows with the distance.
+  /// How far scores may be above a row's frame m. A state is the same in any frame where its sums fit, weights of 16 bits are
+  /// as exact in it, and O is seldom multiplied again. Of fp32 the error of an exponential grows with the distance.
   static constexpr float slack = sizeof(T) == 2 ? 5.0f : 0.0f;
   const attention_call<T>& call;
   const Rule& rule;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over some of the keys as values in device memory: m, l and unnormalised O for every query, as the host's
-// attention_state has them. Attention's own kernels write them; these merge them, and divide. Plain host code and kernels.
+// attention_state has them (m of 16 bits on tensor cores: a frame near it). Attention's own kernels write them; these merge
+// them, and divide. Plain host code and kernels.
 // Level: device. Law: states over disjoint keys merge by softmax_mean's combine; O may be split, m and l replicated.
 #pragma once
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one
-// thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads, who write
-// y = map(x, weight of x), unless `out` is null. A row of at most two tiles stays in its team's registers: one read and one
-// write of memory. y may be exactly x: nobody writes before the row has been folded and the map told.
+// thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads (or known to
+// those who hold strips, where the state says it), who write y = map(x, weight of x), unless `out` is null. A row of at most
+// two tiles stays in its team's registers: one read and one write of memory. y may be exactly x: nobody writes before the row
+// has been folded, nor where another has yet to read.
 // Level: lane to device.
 #pragma once
 
