@@ -107,17 +107,22 @@ TYPED_TEST(attention_mma, no_batch_grid_or_schedule_changes_a_bit) {
 
 TYPED_TEST(attention_mma, pages) {
   using T = TypeParam;
-  for (const index d : {8, 136}) {  // rows of whole pieces of 16 bytes, and two panels of columns
-    const problem<T> p(2, 2, 5, 210, d, 72);
+  struct sizes {
+    index queries, d, dv;
+  };
+  // Rows of whole pieces of 16 bytes, and two panels of columns; two halves of rows that overlap, and a value apart.
+  for (const auto& [queries, d, dv] : {sizes{5, 8, 72}, sizes{5, 136, 72}, sizes{130, 64, 64}}) {
+    problem<T> p(2, 2, queries, 210, d, dv);
+    if (queries > 5) p.v.view()(1, 1, 77, 3) = T(infinity);
     std::vector<int> table(30);
     std::iota(table.begin(), table.end(), 0);
     std::shuffle(table.begin(), table.end(), std::mt19937(3));
-    tensor<T> k({30, 2, 7, d}), v({30, 2, 7, 72});
+    tensor<T> k({30, 2, 7, d}), v({30, 2, 7, dv});
     for (index j = 0; j < 210; ++j) {
       const index page = table[static_cast<std::size_t>(j / 7)];
       for (index h = 0; h < 2; ++h) {
         for (index c = 0; c < d; ++c) k.view()(page, h, j % 7, c) = p.k.view()(0, h, j, c);
-        for (index c = 0; c < 72; ++c) v.view()(page, h, j % 7, c) = p.v.view()(0, h, j, c);
+        for (index c = 0; c < dv; ++c) v.view()(page, h, j % 7, c) = p.v.view()(0, h, j, c);
       }
     }
     machine on;
@@ -158,6 +163,26 @@ TYPED_TEST(attention_mma, a_hidden_key_is_the_identity_whatever_it_holds) {
       }
       if (order::small()) return;
     }
+  }
+}
+
+TYPED_TEST(attention_mma, halves_of_rows_have_the_bits_of_fewer) {  // with values apart
+  using T = TypeParam;
+  for (const index dv : {64, 128}) {  // halves that overlap, and that take turns
+    problem<T> all(1, 1, 130, 200, 64, dv), few(1, 1, 6, 200, 64, dv);
+    for (const index j : {3, 66, 199}) all.v.view()(0, 0, j, j % dv) = T(j == 66 ? not_a_number : infinity);
+    few.k = all.k;
+    few.v = all.v;
+    constexpr index first = 61;  // rows of either half
+    for (index i = 0; i < 6; ++i) {
+      for (index c = 0; c < 64; ++c) few.q.view()(0, 0, i, c) = all.q.view()(0, 0, first + i, c);
+    }
+    const auto got = attend(all), alone = attend(few);
+    for (index i = 0; i < 6; ++i) {
+      EXPECT_TRUE(cases::same_bits<float>(got.out.view()[0][0][first + i], alone.out.view()[0][0][i])) << i << ", " << dv;
+      EXPECT_EQ(cases::bits(got.lse.view()(0, 0, first + i)), cases::bits(alone.lse.view()(0, 0, i))) << i << ", " << dv;
+    }
+    if (order::small()) return;
   }
 }
 

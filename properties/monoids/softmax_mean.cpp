@@ -132,7 +132,7 @@ TEST(softmax_mean, one_definition_of_the_merge) {
 TEST(softmax_mean, one_division_of_a_row_has_the_bits_of_each) {  // as a GPU divides
   std::mt19937 engine(7);
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
-  const auto any = [&](std::uint32_t exponents) {  // significands near a power of two as often as any others
+  const auto any = [&](std::uint32_t exponents) {  // a quarter of the significands near a power of two
     const std::uint32_t bits = random() & 0x7fffff, near = random() % 4 == 0 ? (random() % 2 == 0 ? ~0xfu : 0xfu) : 0;
     const std::uint32_t significand = (near == 0xfu ? bits & near : bits | near) & 0x7fffff;
     const std::uint32_t exponent = 127 - exponents + random() % (2 * exponents + 1);

@@ -99,7 +99,7 @@ struct mma16_buffers : mma_rows<T, Rule, Shape> {
   constexpr bool clear_v(Block& b, mma_buffer of) const {
     const auto x = rows_of(b);
     bool fits = true;
-    for (int key = b.thread() / pieces; key < tile_keys; key += block_threads / pieces) {
+    for (int key = b.thread() / pieces; key < tile_keys; key += apart) {
       const int at = of.place(key, b.thread() % pieces);
       mma_row row = x.get(at);
       bool fit = true;
