@@ -113,7 +113,7 @@ TYPED_TEST(attention_mma, pages) {
   // Rows of whole pieces of 16 bytes, and two panels of columns; two halves of rows that overlap, and a value apart.
   for (const auto& [queries, d, dv] : {sizes{5, 8, 72}, sizes{5, 136, 72}, sizes{130, 64, 64}}) {
     problem<T> p(2, 2, queries, 210, d, dv);
-    if (queries > 5) p.v.view()(1, 1, 77, 3) = T(infinity);
+    if (queries > 5) p.v.view()(0, 1, 77, 3) = T(infinity);
     std::vector<int> table(30);
     std::iota(table.begin(), table.end(), 0);
     std::shuffle(table.begin(), table.end(), std::mt19937(3));
