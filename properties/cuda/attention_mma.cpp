@@ -166,7 +166,7 @@ TYPED_TEST(attention_mma, a_hidden_key_is_the_identity_whatever_it_holds) {
   }
 }
 
-TYPED_TEST(attention_mma, halves_of_rows_have_the_bits_of_fewer) {  // with values apart
+TYPED_TEST(attention_mma, rows_have_the_bits_of_fewer) {  // in halves, with values apart, and scores
   using T = TypeParam;
   for (const index dv : {64, 128}) {  // halves that overlap, and that take turns
     problem<T> all(1, 1, 130, 200, 64, dv), few(1, 1, 6, 200, 64, dv);
@@ -176,6 +176,11 @@ TYPED_TEST(attention_mma, halves_of_rows_have_the_bits_of_fewer) {  // with valu
     constexpr index first = 61;  // rows of either half
     for (index i = 0; i < 6; ++i) {
       for (index c = 0; c < 64; ++c) few.q.view()(0, 0, i, c) = all.q.view()(0, 0, first + i, c);
+    }
+    for (const index i : {first - 8, first + 5 + 8}) {  // whose scores pass 2^16, in the lanes of rows that have few
+      for (index c = 0; c < 64; ++c) {
+        all.q.view()(0, 0, i, c) = T(std::copysign(40000.0f, regroup::widen(all.k.view()(0, 0, 10, c))));
+      }
     }
     const auto got = attend(all), alone = attend(few);
     for (index i = 0; i < 6; ++i) {

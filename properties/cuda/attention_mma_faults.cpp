@@ -48,6 +48,20 @@ TEST(attention_mma_faults, every_barrier) {  // two tiles, and two panels of col
   }
 }
 
+// Three tiles, folded twice. Not needed are the first tile's between its halves, before which nothing is read, and the last
+// tile's, with which nothing is staged.
+TEST(attention_mma_faults, every_barrier_of_halves_that_overlap) {
+  problem<bfloat16> p(1, 1, 128, 130, 64, 64);
+  p.v.view()(0, 0, 67, 0) = bfloat16(std::numeric_limits<float>::infinity());
+  const auto run = attends(p);
+  constexpr int looked = looks * barriers_of_look, of_tile = 2, once = 1 + 3 * of_tile, outcome = 1, of_row = 1;
+  constexpr int again = looked + once + outcome;
+  EXPECT_EQ(each_is_caught(fault::skip_barrier, run, 0, looked + 1), again + once + 2 * of_row + outcome + 1);
+  each_is_caught(fault::skip_barrier, run, looked + 2, looked + 1 + 2 * of_tile);
+  each_is_caught(fault::skip_barrier, run, again - outcome, again + 1);
+  each_is_caught(fault::skip_barrier, run, again + 2, again + 1 + 2 * of_tile + 2 * of_row);
+}
+
 TEST(attention_mma_faults, every_wait) {  // for copies, each half's scores, and O, of three tiles
   for (const int halves : {1, 2}) {
     const auto run = attends<bfloat16>({1, 1, 64 * halves, 130, 64, 64 * halves});
@@ -86,6 +100,14 @@ TEST(attention_mma_faults, every_index_of_shared_memory) {
   const auto of_16_bits = attends<bfloat16>({1, 1, 64, 64, 64, 64}, by_query{});
   EXPECT_EQ(each_is_caught(fault::shift_get, of_16_bits, before), before + 4 + 4 * (1 + 4) + 2 + 16 + 4 * (1 + 4));
   EXPECT_EQ(each_is_caught(fault::shift_set, of_16_bits), looks * sets_of_look + 3 * 4 + 2 + 2 * 8);
+  // Of halves that overlap the second of two tiles; its last scores are for nobody.
+  const auto of_halves = attends<bfloat16>({1, 1, 128, 128, 64, 64}, by_query{});
+  constexpr int scores = 4 * (1 + 4), values = 16, of_half = 2 + scores + values, put = 2 * 4 * (1 + 4);
+  constexpr int second = before + 2 * 4 + scores + 2 * of_half, end = second + 2 * of_half;
+  EXPECT_EQ(each_is_caught(fault::shift_get, of_halves, second, end - values - scores), end + put);
+  each_is_caught(fault::shift_get, of_halves, end - values);
+  constexpr int looked = looks * sets_of_look;
+  EXPECT_EQ(each_is_caught(fault::shift_set, of_halves, looked), looked + 2 * (4 + 2 * 4 + 2 + 2 * 8));
   // Of floats fragments are read one by one: two rows' places, k, and two panels of v, of which only one has columns.
   const auto of_float = attends<float>({1, 1, 64, 64, 8, 32}, by_query{});
   constexpr int needed = before + 2 + 8 + 2 + 8 * 4;

@@ -220,22 +220,23 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
     this->raise(b, tile, half, score, s);
     constexpr float log2_e = 0x1.715476p+0f;
     float slope = math::product(this->unit(), log2_e), frames[2];
+    const auto is_near = [](float frame) { return frame < 0x1p16f && -frame < 0x1p16f; };
     bool is_far = false;
     unrolled<2>([&](int r) {
       const float m = s[2 * half + r].m;
       frames[r] = m == hidden_score ? 0 : math::product(m, log2_e);
-      is_far = is_far || !(frames[r] < 0x1p16f && -frames[r] < 0x1p16f);
+      is_far = is_far || !is_near(frames[r]);
     });
-    if (is_far) [[unlikely]] {
-      slope = log2_e;
+    if (is_far) [[unlikely]] {  // each row as if it were alone
       unrolled<2>([&](int r) {
         const float m = s[2 * half + r].m, base = m == hidden_score ? 0 : m;
-        frames[r] = 0;
         rows::each(score, r, [&](float& x, int) {
-          x = math::product(x, this->unit());
-          x = x == base ? 0 : x - base;
+          const float whole = math::product(x, this->unit());
+          x = is_near(frames[r]) ? math::fma(x, slope, -frames[r]) : math::product(whole == base ? 0 : whole - base, log2_e);
         });
       });
+      slope = 1;
+      frames[0] = frames[1] = 0;
     }
     unrolled<2>([&](int r) {
       auto& of = s[2 * half + r];
@@ -280,7 +281,7 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
       const std::uint32_t pair = x.get(row(r) * pairs + key / 2);
       return widen(T::from_bits(static_cast<std::uint16_t>(pair >> key % 2 * 16)));
     }, s);
-    if (halves > 1) b.template group_barrier<warp_threads>();  // the other half's come to the same places
+    if (halves > 1 && !overlaps) b.template group_barrier<warp_threads>();  // the other half's come to the same places
   }
 };
 
