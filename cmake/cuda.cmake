@@ -17,6 +17,7 @@ endif()
 
 function(regroup_cuda_options target)
   target_compile_options(${target} PRIVATE ${regroup_cuda_flags} -DREGROUP_ONE_TARGET)
+  regroup_warnings(${target})
   list(GET CMAKE_CUDA_ARCHITECTURES 0 oldest)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${oldest})
 endfunction()

@@ -1,14 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""vectorised.py COMPILER... : the lane loop of every monoid becomes packs at -O2, for AVX2 and for AVX-512. Reads the
-machine code of vectorised.cpp: the fold must hold an innermost loop in which the monoid's own operation works on whole
-registers (clang: of any size, since it takes as many floats as it takes of the widest member), and no arithmetic on single
-numbers. And memory is asked for what comes, which compilers like to leave out."""
+"""vectorised.py COMPILER... : the lane loop of every monoid becomes packs at -O2, for AVX2 and for AVX-512, chosen at run time
+or by the compiler's flags (-march=x86-64-v3, -march=x86-64-v4). Reads the machine code of vectorised.cpp: the fold must hold
+an innermost loop in which the monoid's own operation works on whole registers (clang: of any size, since it takes as many
+floats as it takes of the widest member), and no arithmetic on single numbers. And memory is asked for what comes, which
+compilers like to leave out."""
 import pathlib
 import re
 import subprocess
 import sys
 import tempfile
 
+# What the compiler's own flags are for, if anything; how functions are called that run loops then; their registers.
+OWN = next((flag.removeprefix("-march=x86-64-") for flag in sys.argv if flag.startswith("-march=x86-64-v")), None)
+LEVELS = {"here": OWN} if OWN else {"v3": "v3", "v4": "v4"}
+IS_CLANG = "clang" in sys.argv[1]
+REGISTERS = {"v3": "[xy]mm" if IS_CLANG else "ymm", "v4": "zmm"}
+# Which of them run squares.
+OF_SQUARES = "by_32_bytes" if OWN else "v3"
 # monoid (as the symbol says it): the instructions its combine is made of
 FOLDS = {
     "plus<float>, regroup::host::load_from<float>": "vaddps",
@@ -60,7 +68,7 @@ SQUARES = {
 SQUARES_OF_GXX = {
     "fold_lanes<regroup::affine<float>": "4 vfm.*ps",
     "fold_lanes<regroup::affine<double>": "2 vfm.*pd",
-    "lowered<regroup::maximum<float> > >::fold": "8 vmaxps",
+    "lowered<regroup::maximum<float> > >::fold": "8 vmaxps|vcmp.*ps" if OWN == "v4" else "8 vmaxps",  # by masks there
     "lowered<regroup::maximum<float> > >::put_moved": "vmaxps",
     "lowered<regroup::affine<double> > >::fold": "2 vfm.*pd",
     "lowered<regroup::affine<double> > >::put_moved": "vfm.*pd",
@@ -79,7 +87,7 @@ LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_turned": 3, "co
 ASKS = {
     "fold_tiles<regroup::plus<float>": "prefetcht0",
     "scan_source<regroup::host::tile_scanner<regroup::plus<float>": "prefetcht0",
-    **{f"run_{level}<{f}": instruction for level in ("v3", "v4") for f, instruction in {
+    **{f"run_{level}<{f}": instruction for level in LEVELS for f, instruction in {
         "regroup::host::leaf_of<regroup::minmax<float>": "prefetcht1",
         "regroup::host::leaf_of<regroup::moments<float>": "prefetcht0",
         "regroup::host::leaf_of<regroup::argmax<float>, regroup::host::load_numbered": "prefetcht1",
@@ -121,23 +129,23 @@ with tempfile.TemporaryDirectory() as folder:
     made = pathlib.Path(folder, "folds.o")
     subprocess.run([*sys.argv[1:], "-std=c++20", "-O2", f"-I{here.parents[1] / 'include'}", f"-I{here.parents[1] / 'examples'}",
                     "-c", here / "vectorised.cpp", "-o", made], check=True)
-    code = subprocess.run(["objdump", "-d", "-C", "--no-show-raw-insn", made], capture_output=True, text=True, check=True).stdout
+    code = subprocess.run(["objdump", "-d", "-C", "--no-show-raw-insn", made], capture_output=True, text=True,
+                          check=True).stdout
 
 faults = []
-is_clang = "clang" in sys.argv[1]
-FOLDS |= FOLDS_OF_CLANG if is_clang else {}
-SQUARES |= {} if is_clang else SQUARES_OF_GXX
-for level, whole in {"v3": "[xy]mm" if is_clang else "ymm", "v4": "zmm"}.items():
-    functions = [f.splitlines() for f in code.split("\n\n") if f"run_{level}<" in f.split("\n", 1)[0]]
-    for monoid, operations in {**FOLDS, **(SQUARES if level == "v3" else {})}.items():
+FOLDS |= FOLDS_OF_CLANG if IS_CLANG else {}
+SQUARES |= {} if IS_CLANG else SQUARES_OF_GXX
+for name, level, monoids in (*((name, level, FOLDS) for name, level in LEVELS.items()), (OF_SQUARES, "v3", SQUARES)):
+    functions = [f.splitlines() for f in code.split("\n\n") if f"run_{name}<" in f.split("\n", 1)[0]]
+    for monoid, operations in monoids.items():
         loops = [loop for f in functions if monoid in f[0]
                  for loop in innermost_loops([line for line in f if re.match(r"\s*[0-9a-f]+:\t", line)])]
-        register = "[yz]mm" if is_clang and level == "v4" and monoid.startswith(OF_TWO_SIZES) else whole
+        register = "[yz]mm" if IS_CLANG and level == "v4" and monoid.startswith(OF_TWO_SIZES) else REGISTERS[level]
         for operation in operations.split(", "):
             packed = sum(is_packed(loop, operation, register) for loop in loops)
-            print(f"{level} {monoid}: {packed} of {len(loops)} innermost loops are {operation} on {register}")
+            print(f"{name} {monoid}: {packed} of {len(loops)} innermost loops are {operation} on {register}")
             if packed < LOOPS.get(monoid, 1):
-                faults.append(f"{level}: {packed or 'no'} loop of {monoid} has {operation} on {register}")
+                faults.append(f"{name}: {packed or 'no'} loop of {monoid} has {operation} on {register}")
 for asking, instruction in ASKS.items():
     if not any(asking in f.split("\n", 1)[0] and instruction in f for f in code.split("\n\n")):
         faults.append(f"{asking} has no {instruction}")

@@ -22,7 +22,17 @@ enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf
 target current_target();
 const char* name(target t) noexcept;
 
-#if defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__)) && !defined(REGROUP_ONE_TARGET)
+#if defined(REGROUP_ONE_TARGET)  // for builds that must be quick: slower, and the same bits, whichever copy a linker keeps
+constexpr bool dispatches = false;
+template <class F>
+void run_by_32_bytes(F& f) {
+  f();
+}
+template <class F>
+void dispatch(F&& f) {
+  f();
+}
+#elif defined(__x86_64__) && !(defined(__AVX2__) && defined(__FMA__))
 constexpr bool dispatches = true;
 #if defined(__clang__)  // (what is tuned for x86-64-v4 takes packs of 256 bits there)
 template <class F>
@@ -48,9 +58,7 @@ run_v4(F& f) {
 }
 #endif
 
-/// Runs f() with the best instruction set. Code that the consumer's own flags already compile for AVX2 and FMA or more
-/// runs as it is: a function compiled for one machine's model is not inlined into these. So does code compiled with
-/// REGROUP_ONE_TARGET, for builds that must be quick: slower, and the same bits, whichever copy a linker keeps.
+/// Runs f() with the best instruction set.
 template <class F>
 void dispatch(F&& f) {
   switch (current_target()) {
@@ -68,9 +76,42 @@ void dispatch(F&& f) {
 }
 #else
 constexpr bool dispatches = false;
+// What the consumer's own flags compile for AVX2 and FMA or more keeps its instruction set, since a function compiled for one
+// machine's model is not inlined into one for another; with the loops and the whole registers that it has above.
+#if defined(__clang__)
+template <class F>
+[[gnu::flatten, gnu::noinline]] void run_by_32_bytes(F& f) {
+  f();
+}
+template <class F>
+[[gnu::flatten, gnu::noinline]]
+#if defined(__x86_64__)
+[[gnu::target("tune=x86-64")]]
+#endif
+void run_here(F& f) {
+  f();
+}
+#else
+template <class F>
+[[gnu::flatten, gnu::noinline, gnu::optimize("O3", "fp-contract=off", "no-trapping-math", "no-thread-jumps")]]
+#if defined(__x86_64__)
+[[gnu::target("prefer-vector-width=256")]]
+#endif
+void run_by_32_bytes(F& f) {
+  f();
+}
+template <class F>
+[[gnu::flatten, gnu::noinline, gnu::optimize("O3", "fp-contract=off", "no-trapping-math", "no-thread-jumps")]]
+#if defined(__x86_64__)
+[[gnu::target("prefer-vector-width=512")]]
+#endif
+void run_here(F& f) {
+  f();
+}
+#endif
 template <class F>
 void dispatch(F&& f) {
-  f();
+  run_here(f);
 }
 #endif
 
