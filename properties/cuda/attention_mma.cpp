@@ -258,6 +258,25 @@ TEST(attention_mma_of_16_bits, where_elements_stand_changes_no_bit) {  // copied
   }
 }
 
+TEST(attention_mma_of_16_bits, a_key_far_below_is_no_hidden_one) {  // and meets infinity with a weight of 0
+  using T = bfloat16;
+  for (const bool has_far_partner : {false, true}) {
+    problem<T> p(1, 1, 16, 70, 64, 64);
+    for (index i = 0; i < 16; ++i) p.q.view()(0, 0, i, 0) = T(i == 0 ? 1.7e19f : 0.0f);
+    for (index j = 0; j < 70; ++j) p.k.view()(0, 0, j, 0) = T(j == 5 ? -1.7e19f : 0.0f);  // of row 0 -2.9e38
+    for (index c = 1; c < 64; ++c) {
+      if (has_far_partner) p.q.view()(0, 0, 8, c) = T(std::copysign(40000.0f, regroup::widen(p.k.view()(0, 0, 10, c))));
+    }
+    p.v.view()(0, 0, 5, 3) = T(infinity);
+    machine on;
+    const auto got = emulated::attend<T, float, regroup::no_mask, cuda::tensor_arithmetic>(
+        on, std::as_const(p).q.view(), cuda::dense(on_device(std::as_const(p).k), on_device(std::as_const(p).v)),
+        cuda::attention_options<regroup::no_mask>{.scale = 1.0f});
+    EXPECT_TRUE(std::isnan(got.out.view()(0, 0, 0, 3))) << has_far_partner;
+    EXPECT_FALSE(std::isfinite(got.out.view()(0, 0, 8, 3))) << has_far_partner;
+  }
+}
+
 /// Eight lanes at a time, 16 bytes each, have all of the 32 banks.
 template <class Leaf>
 void expect_no_conflicts() {

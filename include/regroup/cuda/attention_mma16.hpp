@@ -228,12 +228,17 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
       is_far = is_far || !is_near(frames[r]);
     });
     if (is_far) [[unlikely]] {  // each row as if it were alone
+      const auto take = [](float& x, float y) { x = x == hidden_score ? x : y < -0x1p20f ? -0x1p20f : y; };  // so seen
       unrolled<2>([&](int r) {
-        const float m = s[2 * half + r].m, base = m == hidden_score ? 0 : m;
-        rows::each(score, r, [&](float& x, int) {
-          const float whole = math::product(x, this->unit());
-          x = is_near(frames[r]) ? math::fma(x, slope, -frames[r]) : math::product(whole == base ? 0 : whole - base, log2_e);
-        });
+        if (is_near(frames[r])) {
+          rows::each(score, r, [&](float& x, int) { take(x, math::fma(x, slope, -frames[r])); });
+        } else {
+          const float m = s[2 * half + r].m, base = m == hidden_score ? 0 : m;
+          rows::each(score, r, [&](float& x, int) {
+            const float whole = math::product(x, this->unit());
+            take(x, math::product(whole == base ? 0 : whole - base, log2_e));
+          });
+        }
       });
       slope = 1;
       frames[0] = frames[1] = 0;

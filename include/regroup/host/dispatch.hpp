@@ -22,7 +22,7 @@ enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf
 target current_target();
 const char* name(target t) noexcept;
 
-#if defined(REGROUP_ONE_TARGET)  // for builds that must be quick: slower, and the same bits, whichever copy a linker keeps
+#if defined(REGROUP_ONE_TARGET)  // for builds that must be quick: slower, with the same bits of what no compiler contracts
 constexpr bool dispatches = false;
 template <class F>
 void run_by_32_bytes(F& f) {
@@ -76,9 +76,10 @@ void dispatch(F&& f) {
 }
 #else
 constexpr bool dispatches = false;
-// What the consumer's own flags compile for AVX2 and FMA or more keeps its instruction set, since a function compiled for one
-// machine's model is not inlined into one for another; with the loops and the whole registers that it has above.
-#if defined(__clang__)
+// One instruction set: of processors other than x86-64, or that of the consumer's own flags, where they have AVX2 and FMA: a
+// function compiled for one machine's model is not inlined into one for another. Loops become packs of whole registers as in
+// the functions above.
+#if defined(__clang__)  // (which joins no two vectors of 32 bytes)
 template <class F>
 [[gnu::flatten, gnu::noinline]] void run_by_32_bytes(F& f) {
   f();

@@ -123,17 +123,11 @@ struct block {
       if constexpr (IsQuick) {
         for (index k = 0; k < side; ++k) body(e, k);
       } else {
-#if defined(__CUDACC__)  // whose first pass hands this on, and warns
-#pragma nv_diag_suppress 1675
-#endif
-#if !defined(__clang__)
+#if !defined(__clang__) && !defined(__CUDACC__)  // which has no squares, and would warn
 #pragma GCC ivdep
 #pragma GCC unroll 1
 #endif
         for (index k = 0; k < side; ++k) body(e, k);
-#if defined(__CUDACC__)
-#pragma nv_diag_default 1675
-#endif
       }
     };
     [&]<index... E>(std::integer_sequence<index, E...>) { (lanes_of(std::integral_constant<index, E>{}), ...); }

@@ -181,17 +181,18 @@ template <class X, class F>
 /// Runs f(square) with the best square of X that `dispatch` could choose but for AVX-512, for which g++ would join two rows.
 template <class X, class F>
 void dispatch_squares(const F& f) {
-#if defined(__x86_64__) && !defined(__CUDACC__)
+#if defined(__AVX2__) && defined(__FMA__) && defined(__x86_64__) && !defined(__CUDACC__)
   const auto by_vectors = [&f] { f(vector_square<X>{}); };
-#if defined(__AVX2__) && defined(__FMA__)
-  return run_by_32_bytes(by_vectors);
+  run_by_32_bytes(by_vectors);
 #else
+#if defined(__x86_64__) && !defined(__CUDACC__)
   if constexpr (dispatches) {
+    const auto by_vectors = [&f] { f(vector_square<X>{}); };
     if (current_target() != target::baseline) return run_v3(by_vectors);
   }
 #endif
-#endif
   run_plain_squares<X>(f);
+#endif
 }
 
 }  // namespace regroup::host
