@@ -166,7 +166,7 @@ TYPED_TEST(attention_mma, a_hidden_key_is_the_identity_whatever_it_holds) {
   }
 }
 
-TYPED_TEST(attention_mma, rows_have_the_bits_of_fewer) {  // in halves, with values apart, and scores
+TYPED_TEST(attention_mma, rows_have_the_bits_of_fewer) {  // in halves, beside what is not finite and rows far from 0
   using T = TypeParam;
   for (const index dv : {64, 128}) {  // halves that overlap, and that take turns
     problem<T> all(1, 1, 130, 200, 64, dv), few(1, 1, 6, 200, 64, dv);

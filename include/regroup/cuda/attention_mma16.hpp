@@ -228,7 +228,8 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
       is_far = is_far || !is_near(frames[r]);
     });
     if (is_far) [[unlikely]] {  // each row as if it were alone
-      const auto take = [](float& x, float y) { x = x == hidden_score ? x : y < -0x1p20f ? -0x1p20f : y; };  // so seen
+      // Only what is hidden becomes -inf: any other weight may be 0, and meets its value.
+      const auto take = [](float& x, float y) { x = x == hidden_score ? x : y < -0x1p20f ? -0x1p20f : y; };
       unrolled<2>([&](int r) {
         if (is_near(frames[r])) {
           rows::each(score, r, [&](float& x, int) { take(x, math::fma(x, slope, -frames[r])); });

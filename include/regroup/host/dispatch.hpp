@@ -78,7 +78,7 @@ void dispatch(F&& f) {
 constexpr bool dispatches = false;
 // One instruction set: of processors other than x86-64, or that of the consumer's own flags, where they have AVX2 and FMA: a
 // function compiled for one machine's model is not inlined into one for another. Loops become packs of whole registers as in
-// the functions above.
+// the functions above; squares' (host/squares.hpp) of 32 bytes, also where there are longer ones.
 #if defined(__clang__)  // (which joins no two vectors of 32 bytes)
 template <class F>
 [[gnu::flatten, gnu::noinline]] void run_by_32_bytes(F& f) {
