@@ -262,7 +262,7 @@ class group_fold {
     while (first < last) {
       grid<const X> g = b.grid_at(first, std::min(last - first, columns_together));
       const auto to = [&](index k, const state& s) { sink(first + k, s); };
-      if (g.pitch != 1 || g.rows < fewest_columns) g.rows = std::min(g.rows, abreast);
+      if (g.pitch != 1 || fewest_columns > g.rows) g.rows = std::min(g.rows, abreast);
       if (g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
         fold(g, to);
       } else {
