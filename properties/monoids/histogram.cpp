@@ -44,6 +44,15 @@ TEST(histogram, every_bin_is_between_its_edges) {
   }
 }
 
+TEST(histogram, ranges_that_the_type_just_holds) {
+  const std::vector<float> wide{-1e38F, 0.1F, 0.2F, 1e38F};
+  EXPECT_EQ(of(wide, -1.8e38, 1.8e38, 8), (counts{0, 1, 0, 0, 2, 0, 1, 0}));  // their distance is no float
+  EXPECT_EQ(of(doubles{-8e307, 0, 8e307}, -8e307, 8e307, 3), (counts{1, 1, 1}));
+  const float one = 1, next = std::nextafter(one, 2.0F), second = std::nextafter(next, 2.0F);
+  EXPECT_EQ(of(std::vector<float>{one, next, second}, one, second, 2), (counts{1, 2}));
+  EXPECT_EQ(of(std::vector<float>{0, 1e-45F, 3e-45F}, 0, 3e-45, 2), (counts{1, 2}));
+}
+
 TEST(histogram, a_tile_is_the_fold_of_its_elements) {
   doubles xs = special_values<double>();
   std::mt19937_64 draw(5);
@@ -57,6 +66,11 @@ TEST(histogram, refuses_what_is_no_range) {
   EXPECT_THROW((regroup::histogram<float>{0, infinity<double>, 3}), regroup::argument_error);
   EXPECT_THROW((regroup::histogram<float>{not_a_number<double>, 1, 3}), regroup::argument_error);
   EXPECT_THROW((regroup::histogram<float>{0, 1, 0}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<float>{-1e300, 1e300, 4}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<double>{-1e308, 1e308, 4}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<float>{1, 1.00000001, 4}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<float>{0, 1e-46, 4}), regroup::argument_error);
+  EXPECT_THROW((regroup::histogram<double>{1e20, 1e20, 2}), regroup::argument_error);  // a half is lost there
 }
 
 TEST(histogram, refuses_counts_of_other_bins) {

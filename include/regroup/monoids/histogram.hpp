@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -19,7 +20,7 @@ namespace regroup {
 
 /// `numpy.histogram(xs, bins, (lo, hi))` in Real: `bins` int64 counts; bins are closed left and open right, the last
 /// one closed on both sides; what lies outside, and NaN, is not counted; lo == hi means [lo - 0.5, hi + 0.5]. Throws
-/// argument_error unless lo <= hi, both finite, and bins >= 1. A combine adds `bins` counts.
+/// argument_error unless lo <= hi, bins >= 1, and every bin has a width in Real. A combine adds `bins` counts.
 template <std::floating_point Real>
 class histogram {
  public:
@@ -29,20 +30,25 @@ class histogram {
   static constexpr bool is_exact = true;
 
   constexpr histogram(double lo, double hi, index bins) : bins_(bins) {
-    constexpr double most = std::numeric_limits<double>::max();
-    if (!(-most <= lo && lo <= hi && hi <= most)) {
-      throw_argument("histogram needs finite lo <= hi; got " + std::to_string(lo) + " and " + std::to_string(hi));
+    constexpr double most = std::numeric_limits<Real>::max();
+    if (!(-most <= lo && lo <= hi && hi <= most && hi - lo <= std::numeric_limits<double>::max())) {
+      throw_argument("histogram needs lo <= hi, both finite in its type and at a finite distance; got " + std::to_string(lo) +
+                     " and " + std::to_string(hi));
     }
     if (bins < 1) throw_argument("histogram needs at least one bin; got " + std::to_string(bins));
     const double first = lo == hi ? lo - 0.5 : lo;
     const double last = lo == hi ? hi + 0.5 : hi;
-    const double step = (last - first) / static_cast<double>(bins);
+    width_ = last - first;
+    const double step = width_ / static_cast<double>(bins);
     const double minus_zero = -(lo - lo);  // no compiler may know it, so the fma is a product that nothing contracts
     for (index i = 0; i < bins; ++i) {
       edges_.push_back(static_cast<Real>(math::fma(static_cast<double>(i), step, minus_zero) + first));
     }
     edges_.push_back(static_cast<Real>(last));
-    width_ = static_cast<Real>(last - first);
+    if (std::ranges::adjacent_find(edges_, std::greater_equal{}) != edges_.end()) {
+      throw_argument("histogram needs bins that its type can tell apart; got " + std::to_string(bins) + " from " +
+                     std::to_string(lo) + " to " + std::to_string(hi) + ", of which some have no width");
+    }
   }
 
   constexpr state identity() const { return state(static_cast<std::size_t>(bins_)); }
@@ -75,19 +81,15 @@ class histogram {
  private:
   constexpr void count_in(state& counts, Real x) const {
     if (!(x >= edges_.front() && x <= edges_.back())) return;
-    const Real place = (x - edges_.front()) / width_ * static_cast<Real>(bins_);
-    index bin = place < static_cast<Real>(bins_) ? static_cast<index>(place) : bins_ - 1;
-    bin = std::min(bin, bins_ - 1);
-    if (x < edges_[static_cast<std::size_t>(bin)]) {
-      --bin;
-    } else if (bin != bins_ - 1 && x >= edges_[static_cast<std::size_t>(bin + 1)]) {
-      ++bin;
-    }
+    const double place = (static_cast<double>(x) - edges_.front()) / width_ * static_cast<double>(bins_);
+    index bin = place < static_cast<double>(bins_) ? static_cast<index>(place) : bins_ - 1;
+    while (x < edges_[static_cast<std::size_t>(bin)]) --bin;
+    while (bin != bins_ - 1 && x >= edges_[static_cast<std::size_t>(bin + 1)]) ++bin;
     ++counts[static_cast<std::size_t>(bin)];
   }
 
   index bins_;
-  Real width_ = 0;
+  double width_ = 0;  // which Real may not hold
   std::vector<Real> edges_;
 };
 
