@@ -152,6 +152,10 @@ decltype(auto) worker_of(const E& ex) {
   }
 }
 
+/// Whether others wait for this one to call as well, be it for no elements: `static constexpr bool is_collective = true`.
+template <class Executor>
+inline constexpr bool is_collective = requires { requires Executor::is_collective; };
+
 /// The threads an executor says it has; one that says nothing has more than one.
 template <class Executor>
 int concurrency_of(const Executor& ex) {

@@ -50,7 +50,7 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
   const auto out = view(y);
   require_same_extents(in.extents(), out.extents());
   require_apart(in, out, true);
-  if (in.size() == 0) return;  // however many rows of nothing there are
+  if (in.size() == 0 && !is_collective<Executor>) return;  // however many rows of nothing there are
   verbs::scan(ex, rows(axes_last(in, {axis})), rows(axes_last(out, {axis})), m, kind, projection);
 }
 

@@ -112,6 +112,8 @@ template <class M, class X = lifted_element<M>>
 class accumulator {
  public:
   using state = state_of<M>;
+  /// Kept side by side: a vector of bool is not.
+  using kept = std::conditional_t<std::same_as<X, bool>, unsigned char, X>;
 
   /// Begins at position `first_position` (>= 0) of the whole; positions before it are absent.
   explicit accumulator(M m, index first_position = 0) : m_(std::move(m)), first_(first_position), next_(first_position) {
@@ -172,6 +174,10 @@ class accumulator {
     if (!s) return base_ ? *base_ : m_.identity();
     return base_ ? m_(*base_, *std::move(s)) : *std::move(s);
   }
+
+  /// What whole tiles became, and the elements after the last of them: all there is, where it begins at position 0.
+  [[nodiscard]] const forest<state>& whole_tiles() const noexcept { return whole_; }
+  [[nodiscard]] std::span<const kept> open_tile() const noexcept { return right_; }
 
   /// The number of elements pushed and merged.
   [[nodiscard]] index size() const noexcept { return count_ + (next_ - first_); }
@@ -239,8 +245,6 @@ class accumulator {
   }
 
  private:
-  /// Kept side by side: a vector of bool is not.
-  using kept = std::conditional_t<std::same_as<X, bool>, unsigned char, X>;
   static constexpr void require_saveable() {
     static_assert(std::is_trivially_copyable_v<state> && std::is_trivially_copyable_v<X>,
                   "regroup: only accumulators with trivially copyable states and elements can be saved");

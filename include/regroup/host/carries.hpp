@@ -46,6 +46,10 @@ template <class M>
 class carry_chain {
  public:
   explicit carry_chain(const M& m) : m_(&m) {}
+  /// After whole tiles from the first on, which somebody else has scanned, so without a `preceding`.
+  carry_chain(const M& m, forest<state_of<M>> totals, index tiles) : m_(&m), totals_(std::move(totals)), tiles_(tiles) {
+    next_.carry = totals_.value(m);
+  }
   /// The carry into the next tile.
   [[nodiscard]] const tile_carry<state_of<M>>& next() const noexcept { return next_; }
   /// Counts that tile in.
@@ -75,7 +79,7 @@ class carries {
   using carry = tile_carry<state_of<M>>;
 
  public:
-  explicit carries(const M& m) : chain_(m) {}
+  explicit carries(carry_chain<M> before) : chain_(std::move(before)) {}
 
   /// Tile `t` is folded: the carry into it, if those before it are.
   [[nodiscard]] std::optional<carry> fold(index t, summary folded) {
@@ -106,6 +110,8 @@ class carries {
     carries_.erase(found);
     return taken;
   }
+  /// All tiles counted in, once all are folded.
+  [[nodiscard]] const carry_chain<M>& chain() const noexcept { return chain_; }
   /// Those that nobody took.
   [[nodiscard]] std::vector<std::pair<index, carry>> take_all() {
     return {std::move_iterator(carries_.begin()), std::move_iterator(carries_.end())};

@@ -163,8 +163,24 @@ class pool {
       });
     }
     for (const chunk& c : chunks) {
-      if (c.is_part && c.first == 0) scan_by_turns<scanner>(b[c.row], out[c.row], m, kind, answer, past_caches);
+      if (!c.is_part || c.first != 0) continue;
+      carry_chain<M> chain(m);
+      scan_by_turns<scanner>(chain, b[c.row], out[c.row], m, kind, answer, past_caches);
     }
+  }
+
+  /// The same of one source that begins where a tile does, after the tiles that `chain` has counted in; it counts these in too.
+  template <source Source, source Out, class M, class Answer>
+  void scan_on(carry_chain<M>& chain, const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
+    using place = place_of<Out>;
+    using scanner = tile_scanner<M, element_of<Source>, place, Answer>;
+    const bool past_caches = static_cast<std::size_t>(s.size()) > cached_output_bytes / sizeof(place);
+    if (concurrency_ > 1 && tiles_of(s.size()) > grain_tiles) {
+      return scan_by_turns<scanner>(chain, s, out, m, kind, answer, past_caches);
+    }
+    scanner scan(m, kind, answer, past_caches);
+    scan_source(scan, chain, s, out, true);
+    scan.finish();
   }
 
   /// body(0), ..., body(n - 1), each once; `cost` is an estimate of one call in nanoseconds.
@@ -240,11 +256,11 @@ class pool {
   /// soon, has its carry and puts its answers. Nobody waits for long, since another's tile may be stuck beneath the very
   /// call that waits: what is left behind so is folded again at the end.
   template <class Scanner, source Source, class Out, class M, class Answer>
-  void scan_by_turns(const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer,
+  void scan_by_turns(carry_chain<M>& chain, const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer,
                      bool past_caches) const {
     const index tiles = tiles_of(s.size());
     const index workers = std::min<index>(concurrency_, tiles);
-    carries<M> passed(m);
+    carries<M> passed(chain);
     alignas(cache_line) std::atomic<index> taken = 0;
     std::atomic<bool> failed = false;
     each(workers, [&](index) {
@@ -266,6 +282,7 @@ class pool {
       }
       scan.finish();
     });
+    chain = passed.chain();
     const auto left = passed.take_all();
     if (left.empty()) return;
     each(static_cast<index>(left.size()), [&](index i) {

@@ -316,16 +316,21 @@ class tile_scanner {
 #pragma clang attribute pop
 #endif
 
-/// All prefixes of one source, on one thread.
+/// All prefixes of one source after what `chain` has counted in, on one thread. The last tile is counted in where somebody
+/// goes on from there.
 template <class Scanner, class M, source Source, class Out>
-void scan_source(Scanner& scan, const M& m, const Source& s, const Out& out) {
-  carry_chain<M> chain(m);
+void scan_source(Scanner& scan, carry_chain<M>& chain, const Source& s, const Out& out, bool goes_on) {
   const index tiles = tiles_of(s.size());
   for (index t = 0; t < tiles; ++t) {
     auto summary = scan.fold(s, t, 1);
     scan.put(s, chain.next(), out);
-    if (t + 1 < tiles) chain.push(std::move(summary));
+    if (t + 1 < tiles || goes_on) chain.push(std::move(summary));
   }
+}
+template <class Scanner, class M, source Source, class Out>
+void scan_source(Scanner& scan, const M& m, const Source& s, const Out& out) {
+  carry_chain<M> chain(m);
+  scan_source(scan, chain, s, out, false);
 }
 
 }  // namespace regroup::host

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// MPI as the executor of ranks needs it, on the C interface: a communicator of its own, errors as exceptions, and what a rank
+// holds handed from rank to rank in their order. What is said of "every rank" is a collective call: all make it, or none.
+// Level: rank.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include <mpi.h>
+
+#include "regroup/error.hpp"
+#include "regroup/view.hpp"
+
+namespace regroup::mpi {
+
+/// What the MPI library reports; and, on every other rank, that one rank's part failed.
+struct error : regroup::error {
+  using regroup::error::error;
+};
+
+/// Throws what a call returned that is not success.
+inline void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING];
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  throw error(std::string(call) + " failed: " + std::string(text, static_cast<std::size_t>(length)));
+}
+
+inline bool has_begun() {
+  int begun = 0;
+  MPI_Initialized(&begun);
+  return begun != 0;
+}
+inline bool has_ended() {
+  int ended = 0;
+  MPI_Finalized(&ended);
+  return ended != 0;
+}
+
+/// MPI, from here to the end of the scope; for programs that do not call MPI_Init themselves. Only the thread that made it
+/// talks to other ranks. A rank that leaves the scope by an exception ends all of them (MPI_Abort): they would wait for it.
+class environment {
+ public:
+  environment() {
+    if (has_begun()) throw_argument("MPI begins once a program, and has: leave out the mpi::environment, or MPI_Init");
+    int provided = 0;
+    check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  }
+  environment(const environment&) = delete;
+  environment& operator=(const environment&) = delete;
+  ~environment() {
+    if (std::uncaught_exceptions() > exceptions_) MPI_Abort(MPI_COMM_WORLD, 1);
+    if (!has_ended()) MPI_Finalize();
+  }
+
+ private:
+  int exceptions_ = std::uncaught_exceptions();
+};
+
+/// Some ranks of a program, whose messages meet nobody else's.
+class communicator {
+ public:
+  /// Every rank of `comm`. Throws argument_error where MPI has not begun, or `comm` is no group of ranks.
+  explicit communicator(MPI_Comm comm) {
+    if (!has_begun()) throw_argument("MPI has not begun: make an mpi::environment, or call MPI_Init, before the first ranks");
+    int is_two_groups = 0;
+    if (comm != MPI_COMM_NULL) check(MPI_Comm_test_inter(comm, &is_two_groups), "MPI_Comm_test_inter");
+    if (comm == MPI_COMM_NULL || is_two_groups != 0) {
+      throw_argument(comm == MPI_COMM_NULL ? "ranks need a communicator; got MPI_COMM_NULL, which this rank is not in"
+                                           : "ranks stand in one order; got a communicator between two groups");
+    }
+    check(MPI_Comm_dup(comm, &comm_), "MPI_Comm_dup");
+    check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+    check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+    check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  }
+  communicator(const communicator&) = delete;
+  communicator& operator=(const communicator&) = delete;
+  ~communicator() {
+    if (!has_ended()) MPI_Comm_free(&comm_);
+  }
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] int size() const noexcept { return size_; }
+
+  /// Every rank: throws shape_error on all of them unless all bring the same count.
+  void require_same(index count, const std::string& of_what) const {
+    const std::int64_t mine[] = {count, -count};
+    std::int64_t least[2];
+    check(MPI_Allreduce(mine, least, 2, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
+    if (least[0] != -least[1]) {
+      throw_shape("every rank brings the same number of " + of_what + "; this one, rank " + std::to_string(rank_) + ", has " +
+                  std::to_string(count) + ", others from " + std::to_string(least[0]) + " to " + std::to_string(-least[1]));
+    }
+  }
+
+  /// Every rank: of each count, the sum over the ranks before this one.
+  [[nodiscard]] std::vector<index> before(const std::vector<index>& counts) const {
+    std::vector<index> sums(counts.size());
+    check(MPI_Exscan(counts.data(), sums.data(), static_cast<int>(counts.size()), MPI_INT64_T, MPI_SUM, comm_), "MPI_Exscan");
+    if (rank_ == 0) std::ranges::fill(sums, 0);  // MPI leaves them as they are
+    return sums;
+  }
+
+  /// What a rank tries while others wait for what it hands on: nothing is thrown before all have met again.
+  class attempt {
+   public:
+    explicit attempt(const communicator& all) : all_(all) {}
+    /// body(), unless something has failed already, here or in what was received.
+    template <class Body>
+    void operator()(const Body& body) {
+      if (has_failed()) return;
+      try {
+        body();
+      } catch (...) {
+        failure_ = std::current_exception();
+      }
+    }
+    /// give()'s bytes to hand on; none, which says so, where something has failed.
+    template <class Give>
+    [[nodiscard]] std::vector<std::byte> given(const Give& give) {
+      std::vector<std::byte> bytes;
+      (*this)([&] { bytes = give(); });
+      return bytes;
+    }
+    /// take(bytes) of what was handed on.
+    template <class Take>
+    void taken(const std::vector<std::byte>& bytes, const Take& take) {
+      is_lost_ = is_lost_ || bytes.empty();
+      (*this)([&] { take(bytes); });
+    }
+    /// Every rank: where anything failed on any, throws on all, what they threw themselves or an `error` that names the first.
+    void settle() const {
+      const int mine = failure_ ? all_.rank_ : all_.size_;
+      int first = 0;
+      check(MPI_Allreduce(&mine, &first, 1, MPI_INT, MPI_MIN, all_.comm_), "MPI_Allreduce");
+      if (failure_) std::rethrow_exception(failure_);
+      if (first < all_.size_) {
+        throw error("rank " + std::to_string(first) + " of " + std::to_string(all_.size_) +
+                    " failed with an exception of its own, so there is no result on any rank");
+      }
+    }
+
+   private:
+    [[nodiscard]] bool has_failed() const noexcept { return failure_ || is_lost_; }
+    const communicator& all_;
+    std::exception_ptr failure_;
+    bool is_lost_ = false;
+  };
+
+  /// Every rank: make() on each, then all that was made on rank 0, adjacent pairs first, level by level: give() is what a rank
+  /// hands up, as bytes, and take(bytes) adds what the ranks after it hold. Throws as `attempt::settle`.
+  template <class Make, class Give, class Take>
+  void join(const Make& make, const Give& give, const Take& take) const {
+    attempt attempted(*this);
+    attempted(make);
+    for (int step = 1; step < size_; step *= 2) {
+      if (rank_ % (2 * step) != 0) {
+        (void)exchange(attempted.given(give), rank_ - step, MPI_PROC_NULL);
+        break;
+      }
+      if (rank_ + step < size_) attempted.taken(exchange({}, MPI_PROC_NULL, rank_ + step), take);
+    }
+    attempted.settle();
+  }
+
+  /// Every rank: make() on each, then on each all that was made on those before it (Hillis and Steele 1986): give() is what a
+  /// rank has made and taken, as bytes, and take(bytes) adds what stands before that. Throws as `attempt::settle`.
+  template <class Make, class Give, class Take>
+  void join_before(const Make& make, const Give& give, const Take& take) const {
+    attempt attempted(*this);
+    attempted(make);
+    for (int step = 1; step < size_; step *= 2) {
+      const int to = rank_ + step < size_ ? rank_ + step : MPI_PROC_NULL;
+      const int from = rank_ >= step ? rank_ - step : MPI_PROC_NULL;
+      const auto bytes = exchange(to == MPI_PROC_NULL ? std::vector<std::byte>{} : attempted.given(give), to, from);
+      if (from != MPI_PROC_NULL) attempted.taken(bytes, take);
+    }
+    attempted.settle();
+  }
+
+  /// Every rank: all ranks' bytes, equally many of each, in their order.
+  [[nodiscard]] std::vector<std::byte> gather(const std::vector<std::byte>& bytes) const {
+    std::vector<std::byte> all(bytes.size() * static_cast<std::size_t>(size_));
+    const auto count = static_cast<int>(bytes.size());
+    check(MPI_Allgather(bytes.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_), "MPI_Allgather");
+    return all;
+  }
+
+  /// Every rank: rank 0's bytes.
+  void broadcast(std::vector<std::byte>& bytes) const {
+    auto size = static_cast<std::uint64_t>(bytes.size());
+    check(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, comm_), "MPI_Bcast");
+    bytes.resize(size);
+    in_pieces(bytes, [&](std::byte* at, int count) { check(MPI_Bcast(at, count, MPI_BYTE, 0, comm_), "MPI_Bcast"); });
+  }
+
+ private:
+  /// MPI counts in int.
+  template <class Body>
+  static void in_pieces(std::vector<std::byte>& bytes, const Body& body) {
+    constexpr std::size_t most = std::size_t{1} << 30;
+    for (std::size_t at = 0; at < bytes.size(); at += most) {
+      body(bytes.data() + at, static_cast<int>(std::min(most, bytes.size() - at)));
+    }
+  }
+  /// What `from` sends here, while `to` is sent this: either may be MPI_PROC_NULL, nobody.
+  [[nodiscard]] std::vector<std::byte> exchange(std::vector<std::byte> bytes, int to, int from) const {
+    const auto size = static_cast<std::uint64_t>(bytes.size());
+    std::uint64_t comes = 0;
+    check(MPI_Sendrecv(&size, 1, MPI_UINT64_T, to, 0, &comes, 1, MPI_UINT64_T, from, 0, comm_, MPI_STATUS_IGNORE),
+          "MPI_Sendrecv");
+    std::vector<std::byte> received(comes);
+    std::vector<MPI_Request> requests;
+    in_pieces(received, [&](std::byte* at, int count) {
+      check(MPI_Irecv(at, count, MPI_BYTE, from, 0, comm_, &requests.emplace_back()), "MPI_Irecv");
+    });
+    in_pieces(bytes, [&](std::byte* at, int count) {
+      check(MPI_Isend(at, count, MPI_BYTE, to, 0, comm_, &requests.emplace_back()), "MPI_Isend");
+    });
+    check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE), "MPI_Waitall");
+    return received;
+  }
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0;
+  int size_ = 1;
+};
+
+}  // namespace regroup::mpi
