@@ -211,8 +211,8 @@ TEST(attention_plans, refuse_ragged_batches_that_do_not_fit) {
   });
 }
 
-template <class Arithmetic, class T>
-void expect_bounded_workspace(int rows, index leaves, int dv, int processors) {
+template <class T>
+cuda::attention_call<T> whole_rows(int rows, int dv) {
   const auto of = call_of(2, 4, 1, rows, 5, dv);
   cuda::attention_call<T> call{};
   call.queries = of.queries;
@@ -222,7 +222,11 @@ void expect_bounded_workspace(int rows, index leaves, int dv, int processors) {
   call.d = of.d;
   call.dv = of.dv;
   call.has_q_rows = call.has_k_rows = call.has_v_rows = dv % 64 == 0;
-  const auto plan = cuda::plan_attention<Arithmetic>(call, leaves, processors);
+  return call;
+}
+template <class Arithmetic, class T>
+void expect_bounded_workspace(int rows, index leaves, int dv, int processors) {
+  const auto plan = cuda::plan_attention<Arithmetic>(whole_rows<T>(rows, dv), leaves, processors);
   EXPECT_EQ(plan.units == 0, rows == 0);
   if (rows == 0) return;
   Arithmetic::template with_shape<T>(plan, [&]<class Shape>(Shape) {
@@ -322,3 +326,15 @@ TEST(attention_plans, refuse_tables_and_lengths_that_do_not_fit) {
 }
 
 }  // namespace
+/// What a block may have of an A100, and of a card of compute capability 8.6 or 8.9.
+TEST(attention_plans, of_fewer_rows_where_a_block_has_too_little_shared_memory) {
+  using half = regroup::bfloat16;
+  const auto rows = [](int dv, std::size_t block_bytes) {
+    return cuda::plan_attention<cuda::tensor_arithmetic>(whole_rows<half>(4096, dv), 4, 100, block_bytes).rows;
+  };
+  EXPECT_EQ(rows(128, 166'912), 128);
+  EXPECT_EQ(rows(128, 101'376), 64);
+  EXPECT_EQ(rows(64, 101'376), 128);
+  EXPECT_LE((cuda::tensor_arithmetic::shared_bytes<half, cuda::mma_shape<16>>), 101'376u);
+  EXPECT_LE((cuda::tensor_arithmetic::shared_bytes<float, cuda::mma_shape<16>>), 101'376u);
+}

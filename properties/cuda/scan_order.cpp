@@ -206,6 +206,21 @@ TEST(scan_order, rows_of_every_length) {
   }
 }
 
+TEST(scan_order, rows_of_a_tile_share_a_block) {
+  for (const std::int64_t n : {1025, 2000, 4096}) {
+    const auto& [row, inclusive, exclusive] = order::scans_of(n);
+    std::vector<word> xs;
+    for (int r = 0; r < 3; ++r) xs.insert(xs.end(), row.begin(), row.end());
+    for (auto [name, on] : emulated::machines()) {
+      std::vector<word> ys(xs.size());
+      scan<scan_kind::inclusive>(on, order::hashed<rule::pieces>{}, emulated::rows_of(xs, 3), row_to(ys, 3), 1);
+      for (int r = 0; r < 3; ++r) ASSERT_TRUE(std::equal(inclusive.begin(), inclusive.end(), ys.begin() + r * n)) << name << n;
+      scan<scan_kind::exclusive>(on, order::hashed<rule::pieces>{}, emulated::rows_of(xs, 3), row_to(ys, 3), 1);
+      for (int r = 0; r < 3; ++r) ASSERT_TRUE(std::equal(exclusive.begin(), exclusive.end(), ys.begin() + r * n)) << name << n;
+    }
+  }
+}
+
 TEST(scan_order, segments_of_any_mix) {
   order::dice random(6);
   for (const std::int64_t typical : {4, 600}) {
@@ -251,7 +266,8 @@ TEST(scan_faults, every_operation) {
   const auto tile_by_tile = scans<scan_kind::exclusive>(1, tile + 4000);
   const auto by_warps = scans<scan_kind::exclusive>(5, 1024);
   const auto by_four = scans<scan_kind::inclusive>(33, 128, 4);
-  for (const auto& run : {tile_by_tile, by_warps, by_four, std::function<bool(machine&)>(joins_totals)}) {
+  const auto by_blocks = scans<scan_kind::inclusive>(2, 1500);
+  for (const auto& run : {tile_by_tile, by_warps, by_four, by_blocks, std::function<bool(machine&)>(joins_totals)}) {
     EXPECT_GT(emulated::each_is_caught(fault::skip_barrier, run), 1);
   }
   EXPECT_GT(emulated::each_is_caught(fault::shift_shuffle, by_warps), 5);

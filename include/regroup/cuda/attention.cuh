@@ -29,7 +29,7 @@ template <class Device>
 using arithmetic_of = std::conditional_t<std::same_as<Device, tensor_device>, tensor_arithmetic, plain_arithmetic>;
 template <class Device, class T, class Rule, class Out>
 attention_plan plan_for(const Device& on, const attention_work<T, Rule, Out>& work) {
-  return plan_attention<arithmetic_of<Device>>(work.call, work.leaves, on.processors());
+  return plan_attention<arithmetic_of<Device>>(work.call, work.leaves, on.processors(), on.block_bytes());
 }
 template <class Device, class T, class Rule, class Out>
 void attend(const Device& on, const attention_work<T, Rule, Out>& work, const workspace& w) {

@@ -155,19 +155,23 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
       const step next = after(now);
       if (next.tile < leaf.end()) stage(next, next.tile == now.tile ? 1 : 0);
       const auto tile = leaf.tile(now.tile, leaf.places(b, turn, now.tile, 1));
-      weights weight;
+      products(b, now.k_turn, 0, now.column, score);
+      b.template wait_for_products<0>(score[0], score[1]);  // and for the tile's before
+      weights weight[halves];
       const auto fold_half = [&](int half) __attribute__((always_inline)) {
-        products(b, now.k_turn, half, now.column, score);
-        b.template wait_for_products<0>(score[0], score[1]);  // and for the half's before
-        if (!is_last(now)) return;
-        weigh(b, tile, half, is_careful, score, weight, s);
-        values(b, now.v_turn, half, weight, s);
+        const bool is_followed = half + 1 < halves;
+        weigh(b, tile, half, is_careful, score, weight[half], s);
+        if (is_followed) products(b, now.k_turn, half + 1, now.column, score);
+        values(b, now.v_turn, half, weight[half], s);
+        if (is_followed) b.template wait_for_products<1>(score[0], score[1]);  // while these values are added up
         if (!is_careful || all_fit) return;
         settle(b, s);
-        add_values_without_factors(b, tile, half, weight, s);
+        add_values_without_factors(b, tile, half, weight[half], s);
       };
-      fold_half(0);
-      if constexpr (halves > 1) fold_half(1);
+      if (is_last(now)) {
+        fold_half(0);
+        if constexpr (halves > 1) fold_half(1);
+      }
       settle(b, s);
       if (is_last(now)) leaf.note(b, turn, next.tile + tile_keys);
       if (next.tile < leaf.end()) {

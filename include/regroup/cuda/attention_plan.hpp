@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <limits>
 
 #include "regroup/cuda/attention_merge.hpp"
 #include "regroup/cuda/attention_tile.hpp"
@@ -54,6 +55,8 @@ struct plain_arithmetic {
   }
   template <class T, class Shape>
   static constexpr index resident_blocks = tile<T, no_mask, Shape>::resident_blocks;
+  template <class T, class Shape>
+  static constexpr std::size_t shared_bytes = 0;  // less than any device's blocks have
   static constexpr int few_rows = 8, few_columns = 128;
   template <class T>
   static constexpr int many_rows(const attention_call<T>&) {
@@ -61,21 +64,25 @@ struct plain_arithmetic {
   }
 };
 
-/// Blocks of few rows where those of many would be too few for the device, or too empty. Where units are fewer than the
-/// blocks that a device holds at once, each one's leaves are shared out, to about four times as many blocks.
+/// Blocks of few rows where those of many would be too few for the device, too empty, or ask for more than the `block_bytes`
+/// of shared memory that a block may have there. Where units are fewer than the blocks that a device holds at once, each one's
+/// leaves are shared out, to about four times as many blocks.
 template <class Arithmetic = plain_arithmetic, class T>
-attention_plan plan_attention(const attention_call<T>& call, index leaves, int processors) {
+attention_plan plan_attention(const attention_call<T>& call, index leaves, int processors,
+                              std::size_t block_bytes = std::numeric_limits<std::size_t>::max()) {
   attention_plan plan;
+  bool fits = true;
   const auto choose = [&](int rows, int columns) {
     plan.rows = rows;
     plan.columns = columns;
     Arithmetic::template with_shape<T>(plan, [&]<class Shape>(Shape) {
       plan.units = units_of<Shape>(call);
+      fits = Arithmetic::template shared_bytes<T, Shape> <= block_bytes;
     });
   };
   choose(Arithmetic::many_rows(call), call.dv <= 64 ? 64 : 128);
   if (Arithmetic::few_rows < plan.rows &&
-      (call.most_rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
+      (!fits || call.most_rows() <= Arithmetic::few_rows || plan.units * leaves < processors)) {
     choose(Arithmetic::few_rows, call.dv <= 64 ? Arithmetic::few_columns : 128);
   }
   if (plan.units == 0) return plan;

@@ -190,12 +190,11 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
   if (options.logsumexp) lse = as_host_view(*options.logsumexp);
   shape outer = p.outer;
   if (q.offsets) {
-    if (o.rank() != 3) {
-      throw_shape("ragged attention's output has shape (tokens, heads, dv); got " + to_string(o.extents()));
-    }
+    const shape tokens = {q.q.extents()[0], p.extents.heads};
+    attention_fold::require_ragged_output(tokens, p.dv, o.extents());
     o = o.permuted({1, 0, 2});
-    lse = lse.transposed();
-    outer = {p.extents.heads, q.q.extents()[0]};
+    lse = lse.transposed(tokens);
+    outer = {tokens[1], tokens[0]};
   }
   const attention_fold::results<float, Out> results(o, lse, outer, p.dv);
   results.require_apart_from(as_host_view(q.q));

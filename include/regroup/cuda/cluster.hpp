@@ -73,7 +73,7 @@ class clustered_strips {
     if (tells && thread() < blocks) at(thread(), x).set(turn_ * most_cluster_blocks + block().cluster_rank(), {x});
     block().cluster_arrive(tells);
     block().cluster_wait();
-    return at(block().cluster_rank(), x).get(turn_ * most_cluster_blocks + from).value;
+    return block().template shared<handed<T>, 2 * most_cluster_blocks>().get(turn_ * most_cluster_blocks + from).value;
   }
   template <class T>
   constexpr auto at(int rank, const T&) {

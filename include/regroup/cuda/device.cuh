@@ -62,9 +62,12 @@ class device {
     int current = 0;
     check(cudaGetDevice(&current), "asking for the current device");
     check(cudaDeviceGetAttribute(&processors_, cudaDevAttrMultiProcessorCount, current), "asking for multiprocessors");
+    check(cudaDeviceGetAttribute(&block_bytes_, cudaDevAttrMaxSharedMemoryPerBlockOptin, current), "asking for shared memory");
   }
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
   [[nodiscard]] int processors() const noexcept { return processors_; }
+  /// Of shared memory that a block may ask for.
+  [[nodiscard]] std::size_t block_bytes() const noexcept { return static_cast<std::size_t>(block_bytes_); }
   void synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the stream"); }
 
   /// The same verbs in the order that CUB is fastest in: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
@@ -105,6 +108,7 @@ class device {
   void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
     require_monoid<M, element_in<Batch>>();
     require_device_monoid<M>();
+    require_device_functions<M, element_in<Batch>>();
     w.require(fold_bytes(rows, m));
     launch_fold([this](const auto& kernel, index blocks) { launch(kernel, blocks); }, plan<M>(rows), m, rows,
                 static_cast<state_of<M>*>(w.data), put);
@@ -119,6 +123,7 @@ class device {
   void scan(const In& rows, const Out& answers, const M& m, const cuda::workspace& w) const {
     require_monoid<M, element_in<In>>();
     require_device_monoid<M, most_scanned_bytes>();
+    require_device_functions<M, element_in<In>>();
     w.require(scan_bytes<Kind>(rows, m));
     launch_scan<Kind>([this](const auto& kernel, index blocks) { launch(kernel, blocks); },
                       plan_scan(lengths_of(rows)), m, rows, answers, w.data);
@@ -134,7 +139,7 @@ class device {
     return plan_fold(lengths_of(rows), processors_, sizeof(state_of<M>));
   }
   cudaStream_t stream_;
-  int processors_ = 0;
+  int processors_ = 0, block_bytes_ = 0;
 };
 
 template <class T>

@@ -254,4 +254,17 @@ __global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>)
   kernel(here);
 }
 
+/// Never run. A kernel that calls a monoid's functions itself, so that nvcc says which of them are no device's: where templates
+/// of ours call them it compiles to nothing, without a word.
+template <class M, class X>
+__global__ void a_monoid_on_a_device_has_constexpr_functions(const M* m, const X* x, state_of<M>* s) {
+  *s = (*m)(m->identity(), *s);
+  if constexpr (has_lift<M, X>) *s = m->lift(widen(*x));
+  if constexpr (has_lower<M>) static_cast<void>(m->lower(*s));
+}
+template <class M, class X>
+void require_device_functions() {
+  [[maybe_unused]] void (*const asked)(const M*, const X*, state_of<M>*) = a_monoid_on_a_device_has_constexpr_functions<M, X>;
+}
+
 }  // namespace regroup::cuda

@@ -172,6 +172,8 @@ struct scan_chain {
         return chained_before(m, of, total, position, is_followed, own);
       });
       if (Kind == scan_kind::exclusive && is_followed && of.rank() == block_threads - 1) preceding[slot + 1] = last;
+      // All have read this tile's prefixes, as a ticket's barrier says too, or one where an exclusive scan hands on a prefix.
+      if (Kind == scan_kind::inclusive && taken == nullptr && done + b.blocks() < tiles) b.barrier();
     }
   }
 };

@@ -54,7 +54,8 @@ class held_strip {
         left_(static_cast<int>(first < x.size() ? smaller(x.size() - first, strip_elements) : 0)) {
     if (const auto* const quads = quads_of(x); quads != nullptr) {
       slots<quad<std::remove_const_t<X>>, strip_steps> read;
-      each_quad([&](int k) { read[k].value = quads[(first + place(k)) / quad_elements]; }, [](int) {});
+      const auto* const own = quads + (first / quad_elements + thread_);
+      each_quad([&](int k) { read[k].value = own[k * warp_threads]; }, [](int) {});
       each_quad([&](int k) { each_of([&](int c) { element(k, c) = seen(read[k].value.at[c]); }); },
                 [&](int k) { each_of([&](int c) { element(k, c) = absent; }); });
     } else {
@@ -80,9 +81,10 @@ class held_strip {
   template <class Block, class Y, class F>
   constexpr void write(Block& b, const strided<Y>& y, index first, const F& f) const {
     if (auto* const quads = quads_of(y); quads != nullptr) {
+      auto* const own = quads + (first / quad_elements + thread_);
       each_quad([&](int k) {
         const Real mapped[] = {f(element(k, 0)), f(element(k, 1)), f(element(k, 2)), f(element(k, 3))};
-        quad<Y>& place_of_quad = quads[(first + place(k)) / quad_elements];
+        quad<Y>& place_of_quad = own[k * warp_threads];
         if constexpr (sizeof(Y) == 2) {  // two by one instruction
           const word_pair words{{b.template narrowed<Y>(mapped[0], mapped[1]), b.template narrowed<Y>(mapped[2], mapped[3])}};
           place_of_quad = std::bit_cast<quad<Y>>(words);

@@ -80,6 +80,7 @@ template <class X, class M, class Projection, class Out>
 auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M& m, const Projection& p, Out out) {
   require_commutative<M>();
   require_device_monoid<M>();
+  require_device_functions<M, std::remove_cvref_t<std::invoke_result_t<Projection, X&>>>();
   const auto reduced = [=, stream = fast.on().stream()](const auto& first, index n, const auto& lift) {
     return [=](void* storage, std::size_t& bytes) {
       return cub::DeviceReduce::TransformReduce(storage, bytes, first, out, n, m, lift, m.identity(), stream);
@@ -97,6 +98,7 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
                   const Projection& p, Out out) {
   require_commutative<M>();
   require_device_monoid<M>();
+  require_device_functions<M, std::remove_cvref_t<std::invoke_result_t<Projection, X&>>>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(xs), lift_projected<M, Projection>{m, p});
   return [=, first = side_by_side(offsets), count = offsets.size() - 1,
           stream = fast.on().stream()](void* storage, std::size_t& bytes) {
@@ -107,6 +109,7 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
 template <scan_kind Kind, class X, class Out, class M, class Projection>
 auto cub_scan(const unordered_device& fast, const device_view<X>& x, const Out& out, const M& m, const Projection& p) {
   require_device_monoid<M>();
+  require_device_functions<M, std::remove_cvref_t<std::invoke_result_t<Projection, X&>>>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
   return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
     if constexpr (Kind == scan_kind::inclusive) {
