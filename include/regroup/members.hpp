@@ -62,8 +62,9 @@ constexpr bool is_built_around(std::index_sequence<Before...>, std::index_sequen
   return requires { S{any_at<S, Before>{}..., {any_at<S, Inside>{}...}, any_at<S, After>{}...}; };
 }
 
+inline constexpr std::size_t most_initialisers = 32;
 /// Initialisers that S takes where the braces of inner arrays are left out: each element of an array counts.
-template <class S, std::size_t N = 32>
+template <class S, std::size_t N = most_initialisers + 1>
 constexpr std::size_t initialisers() {
   if constexpr (N == 0 || is_built_from<S>(std::make_index_sequence<N>{})) {
     return N;
@@ -99,7 +100,7 @@ constexpr std::size_t members_from() {
 }  // namespace detail
 
 /// The number of members of an aggregate, or 0 where a structured binding would not give them: an array, a union, a type
-/// with bases or with a `tuple_size` of its own, or more than `most`.
+/// with bases or with a `tuple_size` of its own, more than `most`, or 32 with the elements of arrays.
 template <class S>
 constexpr std::size_t count() {
   if constexpr (!std::is_aggregate_v<S> || std::is_array_v<S> || std::is_union_v<S>) {
@@ -107,8 +108,13 @@ constexpr std::size_t count() {
   } else if constexpr (requires { std::tuple_size<S>::value; } || requires { S{detail::any_base<S>{}}; }) {
     return 0;
   } else {
-    constexpr std::size_t n = detail::members_from<S, detail::initialisers<S>()>();
-    return n <= most ? n : 0;
+    constexpr std::size_t all = detail::initialisers<S>();
+    if constexpr (all > detail::most_initialisers) {
+      return 0;
+    } else {
+      constexpr std::size_t n = detail::members_from<S, all>();
+      return n <= most ? n : 0;
+    }
   }
 }
 

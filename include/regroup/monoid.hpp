@@ -6,8 +6,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -37,7 +39,7 @@ using state_of = std::remove_cvref_t<decltype(std::declval<const M&>().identity(
 /// A state may borrow what an element owns (a string_view of a string): elements that are not trivially copyable are
 /// read where they are. Not the bytes of a trivially copyable one, which may be moved first, and not in a scan in place.
 template <class M>
-concept monoid = std::copyable<state_of<M>> && requires(const M& m, state_of<M> a, state_of<M> b) {
+concept monoid = std::copyable<state_of<M>> && requires(const M& m, const state_of<M> a, const state_of<M> b) {
   { m(a, b) } -> std::convertible_to<state_of<M>>;
 };
 
@@ -166,6 +168,42 @@ constexpr bool require_identity() {
   static_assert(has_identity<M>, "regroup: a monoid needs `identity() const`, the state of no elements");
   return true;
 }
+namespace detail {
+/// Whether a number becomes a State only by losing what lies behind its point, or past its range.
+template <class From, class State>
+constexpr bool cuts_off() {
+  if constexpr (std::is_floating_point_v<From> && std::is_arithmetic_v<State>) {
+    return std::is_integral_v<State> || std::numeric_limits<From>::digits > std::numeric_limits<State>::digits;
+  }
+  return false;
+}
+/// What a monoid would be without, and nobody would know.
+template <class M, class X>
+constexpr void require_members_are_seen() {
+  using state = state_of<M>;
+  static_assert(has_lift<M, X> || !requires(M& m, const X& x) { m.lift(widen(x)); },
+                "regroup: this monoid's `lift` is not const, so nothing would call it");
+  static_assert(has_lift<M, X> || std::same_as<X, state> || !requires { &M::lift; },
+                "regroup: this monoid's `lift` does not take these elements, nor are they states");
+  static_assert(has_lower<M> || (!requires(M& m, const state& s) { m.lower(s); } && !requires { &M::lower; }),
+                "regroup: this monoid's `lower` is not const, or does not take a state, so nothing would call it");
+  static_assert(!requires { &M::lift_tile; },
+                "regroup: `lift_tile` takes tiles of many types: make it a template, `lift_tile(const auto& tile) const`");
+  if constexpr (has_lift<M, X>) {
+    using lifted = std::remove_cvref_t<decltype(std::declval<const M&>().lift(widen(std::declval<const X&>())))>;
+    static_assert(std::convertible_to<lifted, state>, "regroup: a monoid's `lift` returns a state, the type of `identity()`");
+    static_assert(!cuts_off<lifted, state>(),
+                  "regroup: `lift` returns more than `identity()`'s type holds, the state's: return 0.0 there, not 0");
+  }
+  using combined = std::remove_cvref_t<std::invoke_result_t<const M&, const state&, const state&>>;
+  static_assert(!cuts_off<combined, state>(),
+                "regroup: the combine returns more than `identity()`'s type holds, the state's: return 0.0 there, not 0");
+}
+}  // namespace detail
+
+/// The largest state: loops keep some hundreds on a thread's stack.
+inline constexpr std::size_t largest_state = std::size_t{1} << 16;
+
 /// Says in one sentence what is missing of a monoid over elements `X`; every verb asks it first.
 template <class M, class X>
 constexpr void require_monoid() {
@@ -174,7 +212,10 @@ constexpr void require_monoid() {
     static_assert(monoid<M>,
                   "regroup: a monoid needs `operator()(state, state) const` that returns the combined state, "
                   "left operand first");
+    static_assert(sizeof(state_of<M>) <= largest_state,
+                  "regroup: a state has at most 65,536 bytes, for loops keep many on the stack; let it hold a std::vector");
     if constexpr (monoid<M>) {
+      detail::require_members_are_seen<M, X>();
       static_assert(monoid_over<M, X>,
                     "regroup: these elements cannot be lifted; give the monoid `lift(x) const` that returns its state");
     }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "regroup/error.hpp"
@@ -26,6 +27,16 @@ std::pair<const std::byte*, const std::byte*> memory_of(const view<T>& v) {
   }
   constexpr auto bytes = static_cast<index>(sizeof(T));
   return {first + low * bytes, first + high * bytes};
+}
+
+/// A view of where results go.
+template <class Out>
+auto writable(Out& out) {
+  static_assert(requires { view(out); },
+                "regroup: results go to a view, a span or a contiguous container (no std::vector<bool>)");
+  const auto v = view(out);
+  static_assert(!std::is_const_v<typename decltype(v)::element_type>, "regroup: results are written, and this place is const");
+  return v;
 }
 
 /// The same elements with the axes' longest stride first, and axes of one element dropped.

@@ -24,7 +24,7 @@ namespace verbs {
 template <class Input, class Out>
 auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   if constexpr (requires { view(out); }) {
-    const auto v = view(out);
+    const auto v = writable(out);
     require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
     return [v]<class Answer>(index row, Answer&& answer) {
@@ -32,6 +32,8 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
       v.data()[offset_of(row, v.extents(), v.strides())] = static_cast<place>(std::forward<Answer>(answer));
     };
   } else {
+    static_assert(!std::ranges::range<Out>,
+                  "regroup: answers go to a view, a span or a contiguous container (no std::vector<bool>), or to a function");
     return [&out]<class Answer>(index row, Answer&& answer) { out(row, std::forward<Answer>(answer)); };
   }
 }
@@ -121,7 +123,7 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   const auto runs = static_cast<index>(offsets.size());
   offsets.push_back(key.size());
   const auto room = [&](auto& places) {
-    const auto v = view(places);
+    const auto v = writable(places);
     require_room_for_runs(v.extents(), runs);
     return view(v.data(), {runs}, v.strides());
   };

@@ -38,7 +38,7 @@ void require_scannable(const Range& x, const Out& y) {
 
 template <executor Executor, class Range, class Out, class M, class Projection>
 void scan_range(const Executor& ex, const Range& x, Out& y, const M& m, scan_kind kind, const Projection& projection) {
-  const auto out = view(y);
+  const auto out = writable(y);
   require_scannable(x, out);
   verbs::scan(ex, single{as_source(x)}, single{as_source(out)}, m, kind, projection);
 }
@@ -47,7 +47,7 @@ template <executor Executor, class View, class Out, class M, class Projection>
 void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m, scan_kind kind,
                const Projection& projection) {
   const auto in = view(x);
-  const auto out = view(y);
+  const auto out = writable(y);
   require_same_extents(in.extents(), out.extents());
   require_apart(in, out, true);
   if (in.size() == 0 && !is_collective<Executor>) return;  // however many rows of nothing there are
@@ -57,7 +57,7 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection>
 void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out& y, const M& m, scan_kind kind,
                    const Projection& projection) {
-  const auto out = view(y);
+  const auto out = writable(y);
   require_scannable(xs, out);
   require_own_memory(offsets, out);
   const segments in(as_source(xs), as_source(offsets));

@@ -123,7 +123,7 @@ class accumulator {
     }
   }
 
-  /// Adds the elements of a range after those that came before. O(n).
+  /// Adds the elements of a range after those that came before. O(n). Where an operator throws, it holds some of them.
   template <class Range>
   void push(const Range& range) {
     push_source(as_source(range), [&](const auto& s, index at, index count) {
@@ -154,10 +154,13 @@ class accumulator {
       }
       return;
     }
-    accumulator joined(m_);
-    joined.base_ = is_empty() ? other.current() : m_(current(), other.current());
-    joined.count_ = streams::sum_of_counts(size(), other.size());
-    *this = std::move(joined);
+    const index count = streams::sum_of_counts(size(), other.size());
+    base_ = is_empty() ? other.current() : m_(current(), other.current());
+    count_ = count;
+    first_ = next_ = 0;
+    left_.clear();
+    right_.clear();
+    whole_ = {};
   }
 
   /// The answer so far; lower(identity) of nothing.
@@ -210,7 +213,8 @@ class accumulator {
     out.put_all(base_ ? std::vector<state>{*base_} : std::vector<state>{});
     return std::move(out).finish();
   }
-  /// What `save` wrote. Throws format_error for bytes that are damaged, of another order version or of other types.
+  /// What `save` wrote. Throws format_error for bytes that are damaged, of another order version, or of states or elements of
+  /// another size; of another monoid with equal ones it cannot know.
   static accumulator load(M m, std::span<const std::byte> bytes) {
     require_saveable();
     using streams::reader;

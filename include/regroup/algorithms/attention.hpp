@@ -37,9 +37,9 @@ void attend(const Executor& ex, const workload<T>& work, const view<Out>& out, c
 /// H is a multiple of Hkv (query head h uses key head h / (H / Hkv)). `out` (..., H, Nq, dv) has q's element type, or float;
 /// it and logsumexp share no memory with anything else. A hidden key contributes nothing, even where it holds NaN or
 /// infinity; a query that sees no key gets 0 and logsumexp -inf (with a sink: 0 and the sink); a score of +inf gives NaN
-/// and +inf; NaN stays in the queries that see it. Accumulates in float (double for double). O(H Nq Nk (d + dv)) work less
-/// what ranges hide, O(H Nq dv) memory at most beyond the results. Throws shape_error, argument_error (lengths, pages,
-/// scale, split), overlap_error.
+/// and +inf; NaN stays in the queries that see it. Accumulates in float (double for double): sums of weighted values, up to Nk
+/// times as large as these, must fit. O(H Nq Nk (d + dv)) work less what ranges hide, O(H Nq dv) memory at most beyond the
+/// results. Throws shape_error, argument_error (lengths, pages, scale, split), overlap_error.
 template <executor Executor, class Q, class T, class Out>
 requires requires(const Q& q) { view(q); }
 void attention(const Executor& ex, const Q& q, const attention_source<T>& keys, Out&& out,
@@ -57,11 +57,10 @@ void attention(const Executor& ex, const ragged_queries<T>& q, const Keys& keys,
                const attention_options& options = {}) {
   attention_fold::check_split(options.split);
   const auto to = view(out);
-  if (to.rank() != 3) {
-    throw_shape("ragged attention's output has shape (tokens, heads, dv); got " + to_string(to.extents()));
-  }
-  attention_fold::attend(worker_of(ex), attention_fold::workload_of(q, keys, options), to.permuted({1, 0, 2}), options,
-                         options.logsumexp.transposed());
+  const auto work = attention_fold::workload_of(q, keys, options);
+  const shape tokens = {work.outer()[1], work.outer()[0]};
+  attention_fold::require_ragged_output(tokens, work.dv(), to.extents());
+  attention_fold::attend(worker_of(ex), work, to.permuted({1, 0, 2}), options, options.logsumexp.transposed(tokens));
 }
 
 }  // namespace regroup

@@ -31,12 +31,15 @@ class logsumexp_output {
     }
     return *v;
   }
-  /// The same with two axes exchanged; throws shape_error where the rank is not 2.
-  [[nodiscard]] logsumexp_output transposed() const {
+  /// The same with its two axes exchanged; throws shape_error where it has not the shape `tokens` = (tokens, heads).
+  [[nodiscard]] logsumexp_output transposed(const shape& tokens) const {
     logsumexp_output result;
     const auto exchange = [&]<class V>(const V& v) {
       if constexpr (!std::same_as<V, std::monostate>) {
-        if (v.rank() != 2) throw_shape("ragged logsumexp has shape (tokens, heads); got " + to_string(v.extents()));
+        if (!(v.extents() == tokens)) {
+          throw_shape("ragged logsumexp has shape (tokens, heads), here " + to_string(tokens) + "; got " +
+                      to_string(v.extents()));
+        }
         result.out_ = v.permuted({1, 0});
       }
     };

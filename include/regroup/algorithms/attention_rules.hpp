@@ -78,6 +78,10 @@ template <class R, class Real>
 concept has_function = requires(const R& r, Real s, index i) {
   { r(s, i, i, i, i) } -> std::convertible_to<Real>;
 };
+template <class R>
+concept says_yes_or_no = requires(const R& r, float s, index i) {
+  { r(s, i, i, i, i) } -> std::same_as<bool>;
+};
 template <class M>
 concept bindable = requires(const M& m, const attention_extents& e) { m.bind(e); };
 template <class M>
@@ -285,6 +289,8 @@ class attention_mask {
             static_assert(!requires { typename M::element_type; },
                           "regroup: a view is no mask by itself; additive(view) adds its numbers to the scores, boolean(view) "
                           "says which keys are seen");
+            static_assert(!mask_rules::says_yes_or_no<rule>,
+                          "regroup: a mask returns a score, not bool: `key <= query ? score : hidden`");
             static_assert(
                 std::same_as<rule, no_mask> || mask_rules::has_range<rule> || mask_rules::has_function<rule, float>,
                 "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "

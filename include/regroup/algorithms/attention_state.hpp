@@ -107,6 +107,13 @@ inline void require_state_shapes(const shape& m, const shape& l, const shape& o)
         to_string(m) + ", " + to_string(l) + " and " + to_string(o));
   }
 }
+inline void require_ragged_output(const shape& tokens, index dv, const shape& out) {
+  shape full = tokens;
+  full.push_back(dv);
+  if (!(out == full)) {
+    throw_shape("ragged attention's output has shape (tokens, heads, dv), here " + to_string(full) + "; got " + to_string(out));
+  }
+}
 inline void require_same_queries(const shape& o, const shape& other) {
   if (!(o == other)) {
     throw_shape("attention states merge where they hold the same queries; got o of " + to_string(o) + " and " +

@@ -31,8 +31,9 @@ template <class Targets>
 index count_used(const Targets& targets, index classes, index ignore_index) {
   index used = 0;
   for (index row = 0; row < targets.size(); ++row) {
-    const auto target = static_cast<index>(targets[row]);
-    if (target == ignore_index) continue;
+    const auto given = targets[row];
+    const auto target = static_cast<index>(given);
+    if (std::cmp_equal(given, ignore_index)) continue;
     if (target < 0 || target >= classes) {
       throw_target(row, target, classes, ignore_index);
     }

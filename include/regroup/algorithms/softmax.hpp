@@ -86,9 +86,9 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   }
   const double cost = 20 + static_cast<double>(length) / 2;
   const index some = std::max<index>(4 * tile_elements / std::max<index>(length, 1), 1);
-  const auto in_groups = [&](index group, const auto& sweep_rows) {
-    ex.for_each((count + group - 1) / group, cost * static_cast<double>(group),
-                [&](index g) { sweep_rows(g * group, std::min((g + 1) * group, count)); });
+  const auto in_groups = [&](index rows, const auto& sweep_rows) {
+    ex.for_each((count + rows - 1) / rows, cost * static_cast<double>(rows),
+                [&](index g) { sweep_rows(g * rows, std::min((g + 1) * rows, count)); });
   };
   const index threads = std::max(concurrency_of(ex), 1);
   const bool is_near = length <= longest_two_sweep_row;

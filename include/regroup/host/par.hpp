@@ -22,7 +22,8 @@ class parallel : public host::threads<parallel> {
  public:
   parallel() noexcept = default;
 
-  /// The same with exactly `count` threads, the calling one included. Throws argument_error below 1.
+  /// The same with `count` threads, the calling one included; fewer where TBB's own limit, or a smaller number that was asked
+  /// for before and is still in use, is below. Throws argument_error below 1.
   [[nodiscard]] parallel with_threads(int count) const {
     if (count < 1) throw_argument("a thread count must be 1 or more; got " + std::to_string(count));
     parallel result;

@@ -28,7 +28,8 @@ constexpr Real from_count(index n) {
 
 /// `auto [count, mean, variance] = reduce(par, xs, moments<double>{})`: the population variance, NumPy's `var`.
 /// Elements are converted to Real. Nothing gives (0, NaN, NaN); NaN in, NaN out; an infinity makes the variance NaN and
-/// the mean infinite (opposite ones: NaN). Relative error of the variance ~ n u sqrt(1 + mean^2 / variance).
+/// the mean infinite (opposite ones: NaN), as does a sum past the largest Real, or deviations whose squares are. Relative error
+/// of the variance ~ n u sqrt(1 + mean^2 / variance).
 template <std::floating_point Real>
 struct moments {
   using element = Real;
