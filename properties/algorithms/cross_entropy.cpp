@@ -111,6 +111,9 @@ TEST(cross_entropy, ignored_rows_take_no_part) {
   const float other = regroup::cross_entropy(regroup::par, b.logits(), std::vector{3, 3, 3, 3, 3, 3},
                                              {.ignore_index = 3, .reduction = loss_reduction::sum});
   EXPECT_EQ(other, 0);  // of nothing
+  std::vector<std::uint64_t> wrapped(6, 3);
+  wrapped[5] = ~std::uint64_t{99};  // 2^64 - 100
+  EXPECT_THROW(regroup::cross_entropy(regroup::par, b.logits(), wrapped), regroup::argument_error);
   const std::vector<int> none(6, -100);
   EXPECT_TRUE(std::isnan(regroup::cross_entropy(regroup::par, b.logits(), none, {.gradient = g})));
   for (const float e : gradient) EXPECT_EQ(e, 0);

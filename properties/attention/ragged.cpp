@@ -51,6 +51,16 @@ struct batch {
   }
 };
 
+/// The sentence with which `call` is refused.
+std::string said(const auto& call) {
+  try {
+    call();
+  } catch (const regroup::shape_error& e) {
+    return e.what();
+  }
+  return "nothing";
+}
+
 std::vector<attention_options> all_options() {
   const std::vector<float> slopes = {0.5F, 0.25F, 0.125F, 0};
   return {{},
@@ -181,13 +191,13 @@ TEST(attention_ragged, misuse) {
   tensor<float> out({46, heads, dv}), lse({46, heads});
   refused<regroup::shape_error>([&] { regroup::attention(par, ragged(q, query_offsets), keys, out.view()); });
   const auto good = ragged(all.k.view(), all.v.view(), key_offsets);
-  refused<regroup::shape_error>([&] {
+  EXPECT_EQ(said([&] {
     regroup::attention(par, ragged(q, query_offsets), good, view<float>(out.values.data(), {heads, 46, dv}));
-  });
-  refused<regroup::shape_error>([&] {
+  }), "ragged attention's output has shape (tokens, heads, dv), here (46, 4, 5); got (4, 46, 5)");
+  EXPECT_EQ(said([&] {
     regroup::attention(par, ragged(q, query_offsets), good, out.view(),
                        {.logsumexp = view<float>(lse.values.data(), {heads, 46})});
-  });
+  }), "ragged logsumexp has shape (tokens, heads), here (46, 4); got (4, 46)");
   refused<regroup::shape_error>(
       [&] { regroup::attention(par, ragged(q, query_offsets), dense(all.k.view(), all.v.view()), out.view()); });
   const auto requests = static_cast<index>(query_offsets.size()) - 1;

@@ -129,6 +129,25 @@ TEST(merge, not_a_continuation) {
   not_a_continuation<order::rule::striped>(10, 50, 10, 30);
 }
 
+/// A monoid that nothing is assigned to.
+struct scaled_sum {
+  const double& by;
+  static constexpr bool is_commutative = true;
+  double identity() const { return 0; }
+  double lift(double x) const { return by * x; }
+  double operator()(double a, double b) const { return a + b; }
+};
+
+TEST(merge, of_a_monoid_with_a_reference) {
+  const double three = 3;
+  const std::vector<double> xs(10, 1.0);
+  regroup::accumulator a{scaled_sum{three}}, b{scaled_sum{three}, 77};
+  a.push(xs);
+  b.push(xs);
+  a.merge(b);
+  EXPECT_EQ(a.value(), 60);
+}
+
 TEST(merge, with_itself) {
   const auto xs = order::elements(5000);
   auto acc = accumulated<order::rule::pieces>(xs, 0, 0, 5000);

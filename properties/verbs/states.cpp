@@ -83,6 +83,26 @@ struct total {
   counted_sum operator()(counted_sum a, counted_sum b) const { return {{a.count + b.count}, a.sum + b.sum}; }
 };
 
+/// A state of more numbers than are taken apart, in arrays side by side.
+struct sums_of_digits {
+  struct state {
+    float odd[3];
+    float counts[40];
+  };
+  state identity() const { return {}; }
+  state lift(int x) const {
+    state s{};
+    s.odd[x % 3] = static_cast<float>(x % 2);
+    s.counts[x % 40] = 1;
+    return s;
+  }
+  state operator()(state a, const state& b) const {
+    for (int i = 0; i < 3; ++i) a.odd[i] += b.odd[i];
+    for (int i = 0; i < 40; ++i) a.counts[i] += b.counts[i];
+    return a;
+  }
+};
+
 struct any_set {
   static constexpr bool is_commutative = true;
   bool identity() const { return false; }
@@ -90,6 +110,16 @@ struct any_set {
 };
 
 }  // namespace
+
+TEST(states, long_arrays_side_by_side) {
+  std::vector<int> xs(12'000);
+  for (int i = 0; i < 12'000; ++i) xs[static_cast<std::size_t>(i)] = i;
+  with_executors([&](const auto& ex) {
+    const auto s = regroup::reduce(ex, xs, sums_of_digits{});
+    for (const float odd : s.odd) EXPECT_EQ(odd, 2000);
+    for (const float count : s.counts) EXPECT_EQ(count, 300);
+  });
+}
 
 TEST(states, strings_keep_order) {
   std::string letters;

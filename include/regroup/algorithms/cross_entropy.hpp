@@ -8,6 +8,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "regroup/algorithms/cross_entropy_row.hpp"
@@ -31,9 +32,9 @@ template <class Targets>
 index count_used(const Targets& targets, index classes, index ignore_index) {
   index used = 0;
   for (index row = 0; row < targets.size(); ++row) {
-    const auto given = targets[row];
-    const auto target = static_cast<index>(given);
-    if (std::cmp_equal(given, ignore_index)) continue;
+    const auto target = static_cast<index>(targets[row]);
+    const bool is_past_index = std::is_unsigned_v<element_of<Targets>> && target < 0;
+    if (target == ignore_index && !is_past_index) continue;
     if (target < 0 || target >= classes) {
       throw_target(row, target, classes, ignore_index);
     }
