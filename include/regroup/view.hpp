@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdlib>
 #include <initializer_list>
@@ -23,12 +24,18 @@ namespace regroup {
 /// NumPy's limit.
 inline constexpr int max_rank = 64;
 
-/// A short list of extents, strides or axes, kept in place.
+/// A short list of extents, strides or axes, kept in place. Numbers of any integral type will do: `{rows, x.size() / rows}`.
 class shape {
+  struct number {
+    index value;
+    template <std::integral I>
+    constexpr number(I n) noexcept : value(static_cast<index>(n)) {}  // NOLINT: implicit on purpose
+  };
+
  public:
   constexpr shape() noexcept = default;
-  constexpr shape(std::initializer_list<index> values) {
-    for (const index value : values) push_back(value);
+  constexpr shape(std::initializer_list<number> values) {
+    for (const number n : values) push_back(n.value);
   }
   template <std::ranges::input_range R>
     requires(!std::same_as<std::remove_cvref_t<R>, shape>) && std::convertible_to<std::ranges::range_value_t<R>, index>

@@ -7,6 +7,7 @@
 
 #include "cases.hpp"
 #include "recorder.hpp"
+#include "regroup/monoids/arithmetic.hpp"
 #include "regroup/reduce.hpp"
 
 namespace {
@@ -51,6 +52,14 @@ void batches() {
 }
 
 }  // namespace
+
+TEST(rows, of_extents_of_any_integral_type) {
+  const std::vector<float> xs(12, 1.0f);
+  const std::size_t rows = 3;
+  std::vector<float> ys(rows);
+  regroup::reduce_rows(regroup::seq, regroup::view(xs.data(), {rows, xs.size() / rows}), ys, regroup::plus<float>{});
+  EXPECT_EQ(ys, std::vector<float>(rows, 4.0f));
+}
 
 TEST(rows, contiguous_pieces) { batches<order::rule::pieces>(); }
 TEST(rows, pieces_of_opaque) { batches<order::rule::pieces, order::opaque>(); }
