@@ -316,8 +316,21 @@ class accumulator {
         next_ += tiles * tile_elements;
         continue;
       }
-      (next_ < left_end() ? left_ : right_).push_back(static_cast<kept>(static_cast<X>(widen(s[i++]))));
-      ++next_;
+      const bool is_left = next_ < left_end();
+      std::vector<kept>& end = is_left ? left_ : right_;
+      index count = 0;
+      if constexpr (std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept>) {
+        if (const auto* const first = contiguous(s); first != nullptr) {
+          count = std::min(n - i, is_left ? left_end() - next_ : tile_elements - static_cast<index>(right_.size()));
+          end.insert(end.end(), first + i, first + i + count);
+        }
+      }
+      if (count == 0) {
+        end.push_back(static_cast<kept>(static_cast<X>(widen(s[i]))));
+        count = 1;
+      }
+      i += count;
+      next_ += count;
       if (static_cast<index>(right_.size()) == tile_elements) {
         whole_.push(m_, {0, next_ / tile_elements - 1, leaf(right_, 0)});
         right_.clear();
