@@ -1,11 +1,67 @@
 # SPDX-License-Identifier: Apache-2.0
-# Two outputs that lead to one file, however they are spelt, are refused: one of them would be lost.
+# Where outputs lead: to an open descriptor, which is written into; or two to one file, however they are spelt, which is
+# refused, for one of them would be lost.
 import os
 import subprocess
 
 import numpy as np
 
 from support import TOOL, Case, main
+
+
+class OpenDescriptors(Case):
+    """What leads to an open descriptor is written into, where it stands, whatever is behind it; never replaced."""
+
+    def setUp(self):
+        super().setUp()
+        self.x = self.save("x.npy", np.arange(6, dtype="f4").reshape(2, 3))
+        self.ok("softmax", self.x, "-o", self.path("p.npy"))
+        with open(self.path("p.npy"), "rb") as f:
+            self.answer = f.read()
+
+    def run_shell(self, script, name):
+        done = subprocess.run(["sh", "-c", script, TOOL, self.x, name], cwd=self.folder, capture_output=True)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_a_file_behind_a_descriptor(self):
+        os.symlink("/dev/stdout", self.path("link"))
+        for name, to in [("/dev/stdout", ""), ("/dev/stderr", "2"), ("/dev/fd/1", ""), ("/proc/self/fd/7", "7"),
+                         ("/proc/thread-self/fd/1", ""), ("link", ""), ("../../dev/stdout", "")]:
+            if name.startswith(".."):
+                name = os.path.relpath("/dev/stdout", os.path.realpath(self.folder))
+            self.write("log", b"precious\n")
+            inode = os.stat(self.path("log")).st_ino
+            self.assertEqual(self.run_shell(f'"$0" softmax "$1" -o "$2" {to}>> log', name), (0, b"", b""), name)
+            with open(self.path("log"), "rb") as f:
+                self.assertEqual(f.read(), b"precious\n" + self.answer, name)
+            self.assertEqual(os.stat(self.path("log")).st_ino, inode)
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.run_shell('exec > log; echo a; "$0" softmax "$1" -o "$2"; echo b', "/dev/stdout")
+        with open(self.path("log"), "rb") as f:
+            self.assertEqual(f.read(), b"a\n" + self.answer + b"b\n")
+
+    def test_a_file_that_has_lost_its_name(self):
+        script = 'exec 3> log; exec 4< log; rm log; "$0" softmax "$1" -o "$2" >&3 && cat <&4'
+        self.assertEqual(self.run_shell(script, "/dev/fd/3"), (0, self.answer, b""))
+        self.assertNotIn("log", " ".join(os.listdir(self.folder)))
+
+    def test_two_descriptors_and_one_beside_a_name(self):
+        self.ok("softmax", self.x, "--axis", "0", "-o", self.path("p.npy"), "--lse", self.path("l.npy"))
+        script = 'exec > log; "$0" softmax "$1" --axis 0 -o /dev/stdout --lse "$2"'
+        self.assertEqual(self.run_shell(script, "/dev/fd/1")[0], 0)
+        with open(self.path("p.npy"), "rb") as p, open(self.path("l.npy"), "rb") as l, open(self.path("log"), "rb") as f:
+            self.assertEqual(f.read(), p.read() + l.read())
+        status, _, told = self.run_shell(script, "log")
+        self.assertEqual(status, 2)
+        self.assertIn(b"lead to one file", told)
+
+    def test_descriptors_that_are_not_for_writing(self):
+        for script in ['"$0" softmax "$1" -o "$2" 7< x.npy', '"$0" softmax x.npy -o p.npy --lse "$2" 7< x.npy']:
+            before = sorted(os.listdir(self.folder))
+            status, _, told = self.run_shell(script, "/dev/fd/7")
+            self.assertEqual(status, 1)
+            self.assertIn(b"/dev/fd/7: cannot be written: descriptor 7 is not open for writing", told)
+            self.assertEqual(sorted(os.listdir(self.folder)), before)
 
 
 class OneFile(Case):

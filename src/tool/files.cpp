@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -97,6 +98,28 @@ void file_descriptor::close() {
   descriptor_ = -1;
 }
 
+int descriptor_named(const std::string& name) {
+  namespace fs = std::filesystem;
+  constexpr int most_links = 40;  // as many as the system follows
+  std::error_code none;
+  fs::path path = name;
+  for (int links = 0; links < most_links; ++links) {
+    const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : fs::path("."), none);
+    if (none) return -1;
+    for (const char* const own : {"/proc/self/fd", "/proc/thread-self/fd"}) {
+      const std::string number = path.filename();
+      int descriptor = -1;
+      const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), descriptor);
+      if (folder != fs::canonical(own, none) || problem != std::errc{} || *end != '\0') continue;
+      return descriptor;  // not the file behind it: that has a place to write at, and may have lost its name
+    }
+    const fs::path target = fs::read_symlink(path, none);
+    if (none) return -1;
+    path = folder / target;
+  }
+  return -1;
+}
+
 bool lead_to_one_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   const auto place = [](const fs::path& name) {
@@ -107,6 +130,7 @@ bool lead_to_one_file(const std::string& a, const std::string& b) {
     const fs::path folder = fs::weakly_canonical(whole.parent_path(), none);
     return (none ? whole.parent_path().lexically_normal() : folder) / whole.filename();
   };
+  if (descriptor_named(a) >= 0 && descriptor_named(b) >= 0) return false;
   std::error_code none;
   const fs::path one = place(a);
   return one == place(b) && !fs::is_other(one, none);

@@ -26,8 +26,11 @@ class file_descriptor {
 };
 
 /// Whether what is written to two names would be one file, there already or not: through links, other spellings and `..`
-/// too. Never for devices, pipes and sockets, which are written into and not replaced.
+/// too. Never for devices, pipes and sockets nor for two open descriptors, which are written into and not replaced.
 bool lead_to_one_file(const std::string& a, const std::string& b);
+
+/// N where a name leads, through links too, to descriptor N of this program (/dev/stdout, /dev/fd/3); -1 for any other.
+int descriptor_named(const std::string& name);
 
 /// Writes all of it, or throws format_error with a sentence that begins with `name`.
 void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes);

@@ -21,8 +21,19 @@ namespace {
   throw_format(path + ": cannot be written: " + why);
 }
 
-/// A device, pipe or socket cannot be replaced by renaming; it is written into at the end.
+/// One that was there before the program began: what it opens itself is closed on exec.
+bool is_for_writing(int descriptor) {
+  const int flags = ::fcntl(descriptor, F_GETFD);
+  return flags >= 0 && (flags & FD_CLOEXEC) == 0 && (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
+}
+
+/// A device, pipe or socket cannot be replaced by renaming, and what is behind an open descriptor must not be; it is
+/// written into at the end.
 bool is_special(const std::string& path) {
+  if (const int descriptor = descriptor_named(path); descriptor >= 0) {
+    if (is_for_writing(descriptor)) return true;
+    cannot_write(path, "descriptor " + std::to_string(descriptor) + " is not open for writing; give a file name");
+  }
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0) return false;
   if (S_ISDIR(status.st_mode)) cannot_write(path, "it is a directory; give a file name");
@@ -78,6 +89,9 @@ void result::done_with(index count) {
 
 void result::finish() {
   if (path_.empty() || file_) return;
+  if (const int descriptor = descriptor_named(path_); descriptor >= 0) {
+    return write_fully(descriptor, path_, map_, map_bytes_);
+  }
   const file_descriptor special(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
   if (special.get() < 0) cannot_write(path_, reason(errno));
   write_fully(special.get(), path_, map_, map_bytes_);
