@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A signal that comes to another thread while names are made or appear: all of them do, or none, and the program ends by it.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -12,6 +13,18 @@
 
 #include "files.hpp"
 #include "output.hpp"
+
+namespace {
+bool interrupted_when_made = false;
+}  // namespace
+
+/// The system's, whose file may be followed by a signal at once.
+extern "C" int mkostemp(char* name, int flags) {
+  static const auto systems = reinterpret_cast<int (*)(char*, int)>(::dlsym(RTLD_NEXT, "mkostemp"));
+  const int descriptor = systems(name, flags);
+  if (interrupted_when_made) ::raise(SIGTERM);
+  return descriptor;
+}
 
 namespace {
 
@@ -66,6 +79,16 @@ TEST_F(signals, before_names_appear_nothing_stays) {
                 regroup::tool::made_directory d(file("d/e"));
                 regroup::tool::file_beside a(file("d/e/a")), b(file("b"));
                 interrupt();
+              }),
+              testing::KilledBySignal(SIGTERM), "");
+  EXPECT_EQ(left(), 0);
+}
+
+TEST_F(signals, a_file_that_shall_have_no_name_has_none_when_the_program_ends) {
+  EXPECT_EXIT(with_handlers([&](const auto& /*interrupt*/) {
+                ::setenv("TMPDIR", folder.c_str(), 1);
+                interrupted_when_made = true;
+                const regroup::tool::unnamed_file made;
               }),
               testing::KilledBySignal(SIGTERM), "");
   EXPECT_EQ(left(), 0);

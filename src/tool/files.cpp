@@ -148,6 +148,7 @@ unnamed_file::unnamed_file() {
   const char* const chosen = std::getenv("TMPDIR");
   directory_ = chosen != nullptr && *chosen != '\0' ? chosen : "/tmp";
   std::string path = directory_ + "/regroup-XXXXXX";
+  const signals_wait until_it_has_no_name;
   file_ = file_descriptor(::mkostemp(path.data(), O_CLOEXEC));
   if (file_.get() < 0) throw_format(directory_ + ": no temporary file can be made there: " + reason(errno));
   ::unlink(path.c_str());
