@@ -216,6 +216,35 @@ class Signals(Robust):
                 os.unlink(self.path(name))
         self.assertNotEqual(seen, {0}, "no signal came in time; the array is too small for this machine")
 
+    def held(self, *words, **popen):
+        """A run that waits for the end of its standard input, once its outputs are begun."""
+        process = subprocess.Popen([TOOL, *map(str, words)], stdin=subprocess.PIPE, cwd=self.folder, **popen)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.stdin.close)
+        process.stdin.write(header("'<f4'", "False", "(4000,)") + bytes(400))
+        process.stdin.flush()
+        for _ in range(3000):
+            if any(name.startswith(".") for _, _, names in os.walk(self.folder) for name in names):
+                return process
+            time.sleep(0.01)
+        self.fail("no output was begun")
+
+    def test_every_signal_that_ends_a_program(self):
+        for name in ["INT", "TERM", "HUP", "QUIT", "XCPU", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "PWR"]:
+            number = getattr(signal, "SIG" + name)
+            process = self.held("softmax", "-", "-o", "p.npy", preexec_fn=limited(resource.RLIMIT_CORE, 0))
+            process.send_signal(number)
+            self.assertEqual((process.wait(), os.listdir(self.folder)), (-number, []), name)
+
+    def test_signals_that_are_ignored_stay_so(self):
+        def ignoring():
+            signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+        process = self.held("softmax", "-", "-o", "p.npy", preexec_fn=ignoring)
+        process.send_signal(signal.SIGUSR1)
+        process.stdin.write(bytes(15600))
+        process.stdin.close()
+        self.assertEqual((process.wait(), os.listdir(self.folder)), (0, ["p.npy"]))
+
 
 class Memory(Robust):
     def peak(self, *words, data=None, **popen):

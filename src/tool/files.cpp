@@ -54,7 +54,8 @@ std::atomic<int> at_work{nobody};
 std::atomic<int> waiting_signal{0};
 int waits = 0;  // of the main thread, one inside the other
 
-constexpr int ending_signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+constexpr int ending_signals[] = {SIGINT,  SIGTERM, SIGHUP,    SIGQUIT, SIGXCPU, SIGUSR1,
+                                  SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR};
 
 extern "C" void ended_by_signal(int number) {
   waiting_signal = number;
@@ -241,7 +242,7 @@ void install_signal_handlers() {
   for (const int number : ending_signals) {
     struct sigaction before {};
     ::sigaction(number, nullptr, &before);
-    if (before.sa_handler != SIG_IGN) ::signal(number, ended_by_signal);
+    if (before.sa_handler == SIG_DFL) ::signal(number, ended_by_signal);  // nor a profiler's, who was there before
   }
   ::signal(SIGBUS, map_fault);
   for (const int number : {SIGXFSZ, SIGPIPE}) ::signal(number, SIG_IGN);
