@@ -236,6 +236,22 @@ class Signals(Robust):
             process.send_signal(number)
             self.assertEqual((process.wait(), os.listdir(self.folder)), (-number, []), name)
 
+    def test_many_directories_are_removed_too(self):
+        x = self.save("x.npy", np.ones((2, 3), "f4"))
+        os.mkfifo(self.path("pipe"))  # whose reader the program waits for, everything else done
+        deep = "/".join(["d"] * 80)
+        process = subprocess.Popen([TOOL, "attention", x, x, x, "--state-out", deep, "-o", "pipe"], cwd=self.folder)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        state = self.path(deep)
+        for _ in range(3000):
+            if os.path.isdir(state) and len(os.listdir(state)) == 3:
+                break
+            time.sleep(0.01)
+        time.sleep(0.1)
+        process.terminate()
+        self.assertEqual((process.wait(), sorted(os.listdir(self.folder))), (-signal.SIGTERM, ["pipe", "x.npy"]))
+
     def test_signals_that_are_ignored_stay_so(self):
         def ignoring():
             signal.signal(signal.SIGUSR1, signal.SIG_IGN)

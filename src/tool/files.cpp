@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
@@ -22,29 +21,28 @@
 namespace regroup::tool {
 namespace {
 
-// What a signal handler may touch: plain pointers to names that outlive their entry.
-std::array<std::atomic<const char*>, 64> temporaries{};
+// What a signal handler may touch: plain pointers to names that outlive their entry. Entries stay, so that it may come at
+// any time; there are as many as the program makes names.
+struct temporary {
+  std::atomic<const char*> path;
+  temporary* const before;
+};
+std::atomic<temporary*> newest{nullptr};
 
-void remember(const char* path) {
-  for (auto& entry : temporaries) {
-    const char* expected = nullptr;
-    if (entry.compare_exchange_strong(expected, path)) return;
-  }
-}
+void remember(const char* path) { newest = new temporary{path, newest}; }
 
 void forget(const char* path) {
-  for (auto& entry : temporaries) {
+  for (temporary* entry = newest; entry != nullptr; entry = entry->before) {
     const char* expected = path;
-    if (entry.compare_exchange_strong(expected, nullptr)) return;
+    if (entry->path.compare_exchange_strong(expected, nullptr)) return;
   }
 }
 
 void remove_temporaries() {
-  for (const auto& entry : temporaries) {
-    if (const char* path = entry.load()) ::unlink(path);
-  }
-  for (auto entry = temporaries.rbegin(); entry != temporaries.rend(); ++entry) {  // directories, the innermost first
-    if (const char* path = entry->load()) ::rmdir(path);
+  for (const auto remove : {::unlink, ::rmdir}) {  // directories, the innermost first, once they are empty
+    for (const temporary* entry = newest; entry != nullptr; entry = entry->before) {
+      if (const char* const path = entry->path) remove(path);
+    }
   }
 }
 
