@@ -331,6 +331,22 @@ class Memory(Robust):
         os.truncate(x, os.path.getsize(x) + 4 * 300 * MIB)  # no block of the disk
         self.refused("reduce", x, "--with", "sum", preexec_fn=limited(resource.RLIMIT_AS, 200 * MIB), says=["x.npy", "memory"])
 
+    def test_threads_that_cannot_be_started(self):
+        x = self.save("x.npy", np.ones((300, 1000), "f4"))
+        refused = 0
+        for i in range(24):  # whichever thread meets the limit
+            done = subprocess.run([TOOL, "softmax", x, "-o", self.path("p.npy"), "--threads", "64"], capture_output=True,
+                                  preexec_fn=limited(resource.RLIMIT_AS, (80 + 10 * i) * MIB), timeout=120)
+            if done.returncode == 0:
+                os.unlink(self.path("p.npy"))
+            else:
+                told = done.stderr.decode()
+                self.assertEqual((done.returncode, len(told.splitlines())), (1, 1), told)
+                self.assertIn("a thread cannot be started; use fewer", told)
+                refused += 1
+            self.assertEqual(os.listdir(self.folder), ["x.npy"])
+        self.assertGreater(refused, 0, "no thread was refused; the limits are too large for this machine")
+
 
 if __name__ == "__main__":
     main()

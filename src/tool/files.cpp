@@ -14,6 +14,7 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include "regroup/error.hpp"
@@ -35,14 +36,6 @@ void forget(const char* path) {
   for (temporary* entry = newest; entry != nullptr; entry = entry->before) {
     const char* expected = path;
     if (entry->path.compare_exchange_strong(expected, nullptr)) return;
-  }
-}
-
-void remove_temporaries() {
-  for (const auto remove : {::unlink, ::rmdir}) {  // directories, the innermost first, once they are empty
-    for (const temporary* entry = newest; entry != nullptr; entry = entry->before) {
-      if (const char* const path = entry->path) remove(path);
-    }
   }
 }
 
@@ -234,6 +227,21 @@ signals_wait::~signals_wait() {
   if (--waits > 0) return;
   at_work = nobody;
   if (const int number = waiting_signal.exchange(0); number != 0) ::raise(number);
+}
+
+void take_last_word() {
+  static std::atomic<std::thread::id> speaker{std::thread::id()};
+  std::thread::id nobody_yet;
+  if (speaker.compare_exchange_strong(nobody_yet, std::this_thread::get_id())) return;
+  while (speaker != std::this_thread::get_id()) ::pause();
+}
+
+void remove_temporaries() {
+  for (const auto remove : {::unlink, ::rmdir}) {  // directories, the innermost first, once they are empty
+    for (const temporary* entry = newest; entry != nullptr; entry = entry->before) {
+      if (const char* const path = entry->path) remove(path);
+    }
+  }
 }
 
 void install_signal_handlers() {

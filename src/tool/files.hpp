@@ -89,6 +89,13 @@ class signals_wait {
   ~signals_wait();
 };
 
+/// For the thread that says how the program ends: by the sentence of an error, or outputs that take their names. A second
+/// thread that comes here stops.
+void take_last_word();
+
+/// Removes the temporary files and directories that there are, for whoever ends the program at once.
+void remove_temporaries();
+
 /// Removes temporary files on the signals that end the program, turns a fault on a mapped file (shortened by somebody
 /// while it was being read) into a sentence, and a closed pipe or a file past the size limit into an error of the call
 /// that wrote to it.

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tool `regroup`: understands the command line, runs one command, turns errors into one sentence and an exit status.
 // 0: done. 1: an error once something had to be opened or computed. 2: the words of the command line are wrong.
+#include <unistd.h>
+
+#include <atomic>
 #include <cerrno>
-#include <cstdio>
+#include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
@@ -29,7 +32,38 @@ struct runner {
   }
 };
 
+/// Of oneTBB's, whose words do not say what to do.
+bool is_of_threads(const std::exception& e) { return std::strstr(e.what(), "pthread_create") != nullptr; }
+
+const char* words_of(const std::exception& e) {
+  if (!is_of_threads(e)) return e.what();
+  return "a thread cannot be started; use fewer, as with --threads 2, or allow more memory and threads (ulimit)";
+}
+
+constexpr int nothing_yet = -1;
+std::atomic<int> answered{nothing_yet};  // a status
+
+/// What nobody can catch: a thread of oneTBB's starts others too, while the program ends as well.
+[[noreturn]] void ended_by_exception() {
+  if (const int status = answered; status != nothing_yet) ::_exit(status);
+  take_last_word();
+  remove_temporaries();
+  const std::exception_ptr thrown = std::current_exception();
+  const char* words = "ended by a fault of its own";
+  try {
+    if (thrown) std::rethrow_exception(thrown);
+  } catch (const std::exception& e) {
+    words = words_of(e);
+  } catch (...) {
+  }
+  for (const char* const text : {"regroup: ", words, "\n"}) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
+  }
+  ::_exit(1);
+}
+
 int fail(int status, const std::string& sentence) {
+  take_last_word();
   std::cout.exceptions(std::ios::goodbit);  // what is left of it goes out before the sentence, or not
   std::cerr << "regroup: " << sentence << '\n';
   return status;
@@ -51,6 +85,7 @@ int run_command(int argc, const char* const* argv) {
   } catch (const std::bad_alloc&) {
     return fail(1, "there is not enough memory for this array");
   } catch (const std::exception& e) {
+    if (is_of_threads(e)) ended_by_exception();  // its other threads would not end well
     return fail(1, e.what());
   }
 }
@@ -60,5 +95,6 @@ int run_command(int argc, const char* const* argv) {
 int main(int argc, char** argv) {
   occupy_standard_descriptors();
   install_signal_handlers();
-  return run_command(argc, argv);
+  std::set_terminate(ended_by_exception);
+  return answered = run_command(argc, argv);
 }

@@ -111,6 +111,7 @@ result& results::add(std::string path, element type, extents shape) {
 
 void results::commit() {
   for (result& r : all_) r.finish();
+  take_last_word();
   const signals_wait until_all_have_their_names;
   for (result& r : all_) r.appear();
 }

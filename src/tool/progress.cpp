@@ -5,12 +5,17 @@
 
 #include <chrono>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 namespace regroup::tool {
 
 progress::progress(const settings& s, std::string what, index total) : what_(std::move(what)), total_(total) {
-  if (!s.quiet && ::isatty(STDERR_FILENO) == 1) thread_ = std::thread([this] { show(); });
+  if (s.quiet || ::isatty(STDERR_FILENO) != 1) return;
+  try {
+    thread_ = std::thread([this] { show(); });
+  } catch (const std::system_error&) {  // no thread, no progress
+  }
 }
 
 progress::~progress() {
