@@ -101,6 +101,11 @@ WRONG = [
     (["laws", "--seed", "-1"], "--seed"),
     (["laws", "median"], "'median'"),
     (["info", "now"], "unexpected word 'now'"),
+    (["[a]", "x.npy"], "unknown command '[a]'"),
+    (["softmax", "x.npy", "[y,z]", "-o", "p.npy"], "unexpected word '[y,z]'"),
+    (["softmax", "x.npy", "-o", "p.npy", "--axis", "[0]"], "--axis needs one integer; got '[0]'"),
+    *((["laws", words], f"'{words}'") for words in ["[sum]", "[sum,max]", "[]"]),
+    (["merge", "a", "-o", "o.npy", "--lse", "[]", "--threads", "[2]"], "--threads needs a whole number"),
 ]
 
 
@@ -117,6 +122,18 @@ class CommandLine(Case):
             told = self.run_tool(*words).stderr.decode().splitlines()
             self.assertEqual(told[1:], [f"Try 'regroup {command} --help'."], words)
         self.assertEqual(self.run_tool("--json=1").stderr.decode().splitlines()[1:], ["Try 'regroup --help'."])
+
+    def test_words_in_brackets_are_words(self):
+        for name in ["[a]", "[a,b]", "[]", "[[a]]", "a"]:
+            self.fails(1, "merge", name, "-o", self.path("o.npy"), says=f"regroup: {name}/m.npy: cannot be opened")
+            os.mkdir(self.path(name))
+            for file, shape in [("m", (2,)), ("l", (2,)), ("o", (2, 3))]:
+                self.save(f"{name}/{file}.npy", np.ones(shape, "f4"))
+        x = self.save("x.npy", np.ones((2, 3), "f4"))
+        for words in [["softmax", x, "-o", "[p]"], ["merge", "[a]", "a", "[]", "[a,b]", "-o", "[p]"]]:
+            subprocess.run([TOOL, *words], cwd=self.folder, check=True)
+            self.assertEqual(np.load(self.path("[p]")).shape, (2, 3))
+            os.unlink(self.path("[p]"))
 
     def test_a_scale_below_every_number(self):
         x = self.save("x.npy", self.random.normal(size=(3, 4)))

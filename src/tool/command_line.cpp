@@ -191,7 +191,8 @@ command_line parse_command_line(int argc, const char* const* argv) {
                                    std::pair("--state-out", t.state_out)}) {
     if (!name.empty()) w.output(what, name);  // before the words that a forgotten value leaves over
   }
-  for (const std::string& word : app.remaining(true)) {
+  for (const std::string& marked : app.remaining(true)) {
+    const std::string word = unmarked(marked);
     if (word.size() > 1 && word[0] == '-') {
       w.wrong("unknown option '" + word + "'" + (chosen.empty() ? "" : " of regroup " + w.command));
     }

@@ -15,6 +15,8 @@ namespace {
 constexpr std::array<std::string_view, 8> options_with_numbers = {"--scale", "--window", "--softcap", "--axis",
                                                                   "--split", "--threads", "--cases",  "--seed"};
 
+constexpr char mark = '\0';  // which no word has
+
 /// -1, -.5, -inf: not an option.
 bool is_negative_number(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
@@ -35,9 +37,15 @@ std::vector<std::string> joined_words(int argc, const char* const* argv) {
       result.push_back(std::string(word) + "=" + argv[++i]);
     } else {
       result.emplace_back(word);
+      if (word.starts_with('[') && word.ends_with(']')) result.back() += mark;
     }
   }
   return result;
+}
+
+std::string unmarked(std::string word) {
+  if (word.ends_with(mark)) word.pop_back();
+  return word;
 }
 
 void declare(CLI::App& app, option_text& t) {
@@ -141,8 +149,15 @@ void declare(CLI::App& app, option_text& t) {
   CLI::App& info = *app.add_subcommand("info", "Version, instruction sets, threads and devices");
   info.add_flag("--measure", t.measure, "also measure memory bandwidth and arithmetic");
 
+  const auto take_as_given = [](CLI::App& part) {
+    for (CLI::Option* option : part.get_options([](const CLI::Option* o) { return o->get_expected_min() > 0; })) {
+      option->transform(unmarked);
+    }
+  };
+  take_as_given(app);
   app.footer(footer_of(""));
   for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) {
+    take_as_given(*command);
     command->footer(footer_of(command->get_name()));
     for (CLI::Option* option : command->get_options([](const CLI::Option* o) { return o->get_positional(); })) {
       option->type_name(" ");

@@ -21,7 +21,11 @@ struct option_text {
 /// Every command and option, with its help.
 void declare(CLI::App& app, option_text& t);
 
-/// The words of the command line, where a number that begins with a minus is joined to the option before it.
+/// The words of the command line, where a number that begins with a minus is joined to the option before it, and those in
+/// brackets are marked, for CLI11 would take them apart.
 std::vector<std::string> joined_words(int argc, const char* const* argv);
+
+/// A word as it was given.
+std::string unmarked(std::string word);
 
 }  // namespace regroup::tool
