@@ -136,6 +136,39 @@ class Pipes(Robust):
         reader.join()
         self.assertTrue(stat.S_ISFIFO(os.stat(pipe).st_mode))
 
+    def test_descriptors_that_do_not_wait(self):
+        x = self.save("x.npy", np.ones((500, 1000), "f4"))
+        with open(x, "rb") as f:
+            data = f.read()
+        self.ok("softmax", x, "-o", self.path("p.npy"))
+        (theirs, ours), (answer, out) = os.pipe(), os.pipe()
+        os.set_blocking(theirs, False)
+        os.set_blocking(out, False)
+        process = subprocess.Popen([TOOL, "softmax", "-", "-o", "/dev/stdout"], stdin=theirs, stdout=out)
+        os.close(theirs)
+        os.close(out)
+        with open(ours, "wb", buffering=0) as f:
+            for end in (3, 100, 70000, len(data)):
+                time.sleep(0.1)
+                data = data[f.write(data[:end]):]
+            while data:
+                data = data[f.write(data):]
+        time.sleep(0.2)
+        with open(answer, "rb") as f, open(self.path("p.npy"), "rb") as expected:
+            self.assertEqual(f.read(), expected.read())
+        self.assertEqual(process.wait(), 0)
+
+    def test_text_for_a_descriptor_that_does_not_wait(self):
+        x = self.save("x.npy", np.ones((50000, 2), "f4"))
+        ours, theirs = os.pipe()
+        os.set_blocking(theirs, False)
+        process = subprocess.Popen([TOOL, "reduce", x, "--with", "sum", "--axis", "1"], stdout=theirs)
+        os.close(theirs)
+        time.sleep(0.3)
+        with open(ours, "rb") as f:
+            self.assertEqual(f.read(), b"sum" + b" 2.0" * 50000 + b"\n")
+        self.assertEqual(process.wait(), 0)
+
     def test_standard_descriptors_that_are_closed(self):
         x = self.save("x.npy", np.arange(12.0).reshape(3, 4))
         expected = self.array("softmax", x)

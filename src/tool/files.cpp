@@ -2,6 +2,7 @@
 #include "files.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -128,10 +129,18 @@ bool lead_to_one_file(const std::string& a, const std::string& b) {
   return one == place(b) && !fs::is_other(one, none);
 }
 
+bool may_go_on(int descriptor, short events) {
+  if (errno == EAGAIN) {
+    pollfd one{descriptor, events, 0};
+    if (::poll(&one, 1, -1) >= 0) return true;
+  }
+  return errno == EINTR;
+}
+
 void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t put = ::write(descriptor, static_cast<const char*>(data) + done, bytes - done);
-    if (put < 0 && errno != EINTR) throw_format(name + ": cannot be written: " + reason(errno));
+    if (put < 0 && !may_go_on(descriptor, POLLOUT)) throw_format(name + ": cannot be written: " + reason(errno));
     if (put > 0) done += static_cast<std::size_t>(put);
   }
 }

@@ -32,6 +32,10 @@ bool lead_to_one_file(const std::string& a, const std::string& b);
 /// N where a name leads, through links too, to descriptor N of this program (/dev/stdout, /dev/fd/3); -1 for any other.
 int descriptor_named(const std::string& name);
 
+/// Of a read or write that has just failed: whether to go on, for a signal interrupted it, or the descriptor does not wait
+/// itself and has been waited for here. `events` as poll takes them.
+bool may_go_on(int descriptor, short events);
+
 /// Writes all of it, or throws format_error with a sentence that begins with `name`.
 void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes);
 

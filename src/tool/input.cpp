@@ -2,6 +2,7 @@
 #include "input.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@ std::size_t read_fully(int descriptor, const std::string& name, void* destinatio
   while (done < n) {
     const ssize_t got = ::read(descriptor, static_cast<char*>(destination) + done, n - done);
     if (got == 0) break;
-    if (got < 0 && errno != EINTR) throw_format(name + ": cannot be read: " + reason(errno));
+    if (got < 0 && !may_go_on(descriptor, POLLIN)) throw_format(name + ": cannot be read: " + reason(errno));
     if (got > 0) done += static_cast<std::size_t>(got);
   }
   return done;

@@ -3,12 +3,14 @@
 // 0: done. 1: an error once something had to be opened or computed. 2: the words of the command line are wrong.
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <exception>
 #include <iostream>
 #include <new>
+#include <streambuf>
 #include <string>
 #include <variant>
 
@@ -30,6 +32,40 @@ struct runner {
   int operator()(const Command& c) const {
     return run(c, everywhere);
   }
+};
+
+/// What std::cout writes to: descriptor 1, also where it does not wait until somebody reads.
+class standard_output : public std::streambuf {
+ public:
+  standard_output() : before_(std::cout.rdbuf(this)) { empty(); }
+  standard_output(const standard_output&) = delete;
+  standard_output& operator=(const standard_output&) = delete;
+  ~standard_output() override {
+    std::cout.flush();
+    std::cout.rdbuf(before_);
+  }
+
+ protected:
+  int_type overflow(int_type c) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(c, traits_type::eof())) sputc(traits_type::to_char_type(c));
+    return traits_type::not_eof(c);
+  }
+  int sync() override {
+    const auto bytes = static_cast<std::size_t>(pptr() - pbase());
+    empty();  // nothing is written twice, even where some of it could not be
+    try {
+      write_fully(STDOUT_FILENO, "standard output", buffer_.data(), bytes);
+    } catch (const regroup::format_error&) {  // errno says why
+      return -1;
+    }
+    return 0;
+  }
+
+ private:
+  void empty() { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
+  std::array<char, 1 << 16> buffer_;
+  std::streambuf* before_;
 };
 
 /// Of oneTBB's, whose words do not say what to do.
@@ -96,5 +132,6 @@ int main(int argc, char** argv) {
   occupy_standard_descriptors();
   install_signal_handlers();
   std::set_terminate(ended_by_exception);
+  const standard_output out;
   return answered = run_command(argc, argv);
 }
