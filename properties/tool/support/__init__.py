@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -65,6 +66,11 @@ def steps(n):
     """Combines on the longest path from an element to the result: 32 in a lane, 7 over the lanes, the tree of tiles."""
     tiles = max(1, -(-n // 4096))
     return min(n, 32 + 7 + int(np.ceil(np.log2(tiles))) + 1) + 1
+
+
+def limited(kind, amount):
+    """For a child that is to be started: the most that it may have."""
+    return lambda: resource.setrlimit(kind, (amount, amount))
 
 
 class Case(unittest.TestCase):
