@@ -165,6 +165,18 @@ class Options(AttentionCase):
         k[:, :, 290:], v[:, :, 290:] = np.nan, np.inf  # past the lengths
         self.check(q, k, v, "f4", sinks=sinks, lengths=np.array([290, 12]), softcap=10.0, window=(5, -1))
 
+    def test_numbers_of_heads_beyond_float32(self):
+        for kind in ["f2", "f4", "f8"]:
+            q, k, v = self.inputs(kind, (4, 6, 8), (2, 30, 8))
+            for number in [1e39, -1e300]:
+                for name, what in [("sinks", "the sink"), ("alibi", "the ALiBi slope")]:
+                    words = self.command(q, k, v, "-o", self.path("o.npy"), **{name: np.array([0, 1, number, 2])})
+                    if kind == "f8":
+                        self.ok(*words)
+                        os.unlink(self.path("o.npy"))
+                    else:
+                        self.fails(1, *words, says=[f"{name}.npy: {what} {number:g} does not fit float32", "to 3.40282e+38"])
+
     def test_hidden_keys_do_not_matter_whatever_is_done_to_scores(self):
         q, k, v = self.inputs("f4", (2, 4, 6, 8), (2, 2, 200, 8), size=1)
         seen = self.random.random((2, 1, 1, 200)) < 0.7

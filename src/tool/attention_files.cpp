@@ -144,16 +144,24 @@ void check_lengths(const attention_files& f, const std::vector<index>& lengths, 
   }
 }
 
-/// One number a head, of any floating type.
-head_numbers numbers_of_heads(const input& x, const char* what, const attention_files& f, const attention_shapes& e) {
+/// One number a head, of any floating type; one that is finite stays so in what q is computed in.
+head_numbers numbers_of_heads(const input& x, const std::string& what, const attention_files& f,
+                              const attention_shapes& e) {
   if (!is_float(x.type())) {
-    throw_argument(x.name() + ": " + what + " are of any floating type; got " + name_of(x.type()));
+    throw_argument(x.name() + ": " + what + "s are of any floating type; got " + name_of(x.type()));
   }
   if (!(x.shape() == extents{e.heads})) {
-    throw_shape(x.name() + ": the " + what + " of " + described(f.q) + " have the shape (" + std::to_string(e.heads) +
+    throw_shape(x.name() + ": the " + what + "s of " + described(f.q) + " have the shape (" + std::to_string(e.heads) +
                 ",), one a head; got " + to_string(x.shape()));
   }
-  return with_float(x.type(), [&]<class T>(std::type_identity<T>) { return head_numbers(view_of<T>(x)); });
+  return with_float(x.type(), [&]<class T>(std::type_identity<T>) {
+    const view<const T> numbers = view_of<T>(x);
+    for (index head = 0; head < e.heads; ++head) {
+      const auto number = static_cast<double>(widen(numbers(head)));
+      if (std::isfinite(number)) require_fits(x.name(), f.q.type(), ("the " + what).c_str(), number);
+    }
+    return head_numbers(numbers);
+  });
 }
 
 attention_mask mask_of_file(const attention_files& f, const attention_shapes& e) {
@@ -200,7 +208,7 @@ attention_shapes check(const attention_files& f) {
 attention_mask mask_of(const attention_command& c, const attention_files& f, const attention_shapes& e) {
   std::vector<attention_mask> rules;
   if (c.softcap) rules.push_back(softcap{*c.softcap});
-  if (f.alibi) rules.push_back(alibi(numbers_of_heads(*f.alibi, "ALiBi slopes", f, e)));
+  if (f.alibi) rules.push_back(alibi(numbers_of_heads(*f.alibi, "ALiBi slope", f, e)));
   if (f.mask) rules.push_back(mask_of_file(f, e));
   if (c.causal != causality::none) rules.push_back(causal{c.causal == causality::top_left ? top_left : bottom_right});
   if (c.window) rules.push_back(window{c.window->left, c.window->right});
@@ -208,7 +216,7 @@ attention_mask mask_of(const attention_command& c, const attention_files& f, con
 }
 
 head_numbers sinks_of(const attention_files& f, const attention_shapes& e) {
-  return f.sinks ? numbers_of_heads(*f.sinks, "sinks", f, e) : head_numbers();
+  return f.sinks ? numbers_of_heads(*f.sinks, "sink", f, e) : head_numbers();
 }
 
 }  // namespace regroup::tool

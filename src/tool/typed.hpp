@@ -56,12 +56,12 @@ inline int checked_axis(const std::string& name, const extents& shape, int axis)
   return axis < 0 ? axis + rank : axis;
 }
 
-/// Throws argument_error where an option's number does not fit what arrays of a floating type are computed in.
-inline void require_fits(const std::string& name, element type, const char* option, double value) {
+/// Throws argument_error where a number beside an array does not fit what arrays of a floating type are computed in.
+inline void require_fits(const std::string& name, element type, const char* what, double value) {
   constexpr double most = std::numeric_limits<float>::max();
   if (type == element::float64 || std::abs(value) <= most) return;
   char text[160];
-  std::snprintf(text, sizeof text, "%s %g does not fit float32, in which %s is computed; use one from %g to %g", option,
+  std::snprintf(text, sizeof text, "%s %g does not fit float32, in which %s is computed; use one from %g to %g", what,
                 value, name_of(type).c_str(), -most, most);
   throw_argument(name + ": " + text);
 }
