@@ -63,6 +63,20 @@ class AbsurdSizes(Robust):
         self.assertEqual(self.ok("reduce", lists, "--with", "sum", "--axis", "2"), "sum\n")
         self.fails(1, "reduce", lists, "--with", "sum", "--axis", "2", "--json", says=["1125899906842624", "-o"])
 
+    def test_pages_of_a_pool_without_any_cost_nothing(self):
+        q, table, none = self.save("q.npy", np.ones((2, 3, 4), "f4")), np.zeros((1, 1), "i4"), np.zeros(1, "i4")
+        words = ["attention", q, *[self.absurd(name, "<f4", (0, 2, 1 << 55, 4)) for name in "kv"],
+                 "--page-table", self.save("t.npy", table)]
+        bias = self.save("m.npy", np.ones((3, 1)))
+        for more in [[], ["--causal"], ["--split", 3], ["--state-out", self.path("s")], ["--mask", bias]]:
+            o = self.array(*words, "--kv-lengths", self.save("n.npy", none), *more)
+            self.assertSameBits(o, np.zeros((2, 3, 4), "f4"))
+        says = ["page 0, but", "k with shape (0, 2, 36028797018963968, 4) has no pages"]
+        self.fails(1, *words, "-o", self.path("o.npy"), says=says)
+        words[2:4] = [self.absurd(name, "<f4", (0, 2, 7, 4)) for name in "kv"]
+        mask = self.save("m.npy", np.ones((3, 7), "?"))
+        self.assertSameBits(self.array(*words, "--kv-lengths", self.path("n.npy"), "--mask", mask), np.zeros((2, 3, 4), "f4"))
+
     def test_outputs_beyond_the_disk_and_the_memory(self):
         rows = self.absurd("r.npy", "<f4", (1 << 55, 0))
         self.fails(1, "reduce", rows, "--with", "sum", "--axis", 1, "-o", self.path("o.npy"),

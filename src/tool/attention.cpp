@@ -64,7 +64,7 @@ void attention_on(const gpu& device, const workers& ex, const attention_command&
 int run(const attention_command& c, const settings& s) {
   const workers ex(s);
   const auto device = s.cuda ? open_gpu() : nullptr;
-  const attention_files f(c);
+  attention_files f(c);
   const attention_shapes e = check(f);
   if (device && f.q.type() == element::float64) {
     throw_argument(f.q.name() + ": attention with --device cuda takes float16, bfloat16 and float32; got float64, for " +

@@ -118,7 +118,9 @@ std::vector<index> pages_of(const attention_files& f, const std::vector<index>& 
         page = 0;
       } else if (page < 0 || page >= pool) {
         throw_argument(table.name() + ": entry (" + std::to_string(b) + ", " + std::to_string(p) + ") is page " +
-                       std::to_string(page) + ", but " + f.k.name() + " has pages 0 to " + std::to_string(pool - 1));
+                       std::to_string(page) + ", but " +
+                       (pool > 0 ? f.k.name() + " has pages 0 to " + std::to_string(pool - 1)
+                                 : described(f.k) + " has no pages; give it some, or --kv-lengths of 0"));
       }
     }
   }
@@ -197,11 +199,19 @@ attention_files::attention_files(const attention_command& c)
       lengths(open_optional(c.kv_lengths)),
       table(open_optional(c.page_table)) {}
 
-attention_shapes check(const attention_files& f) {
+attention_shapes check(attention_files& f) {
   attention_shapes e = shapes_of(f);
   e.lengths = lengths_of(f, e);
   if (e.paged) e.table = pages_of(f, e.lengths, e);
   check_lengths(f, e.lengths, e);
+  const bool as_long_a_mask = f.mask && extent(*f.mask, 0) == e.keys;
+  if (e.paged && f.k.shape()[0] == 0 && !as_long_a_mask) {
+    for (input* const x : {&f.k, &f.v}) {
+      description about = x->about();
+      about.shape[2] = 0;
+      *x = {x->name(), about, {}};
+    }
+  }
   return e;
 }
 

@@ -27,8 +27,9 @@ struct attention_shapes {
   std::vector<index> lengths, table;
 };
 
-/// Throws shape_error and argument_error.
-attention_shapes check(const attention_files& f);
+/// Throws shape_error and argument_error. Of a pool without pages the page size is nothing that work is in proportion to:
+/// in f it becomes 0.
+attention_shapes check(attention_files& f);
 
 /// A float64 of a mask. As float it stays finite where it is: a mask's lowest number is large, and only -inf hides.
 struct mask_number {
