@@ -66,6 +66,9 @@ WRONG = [
     (["scan", "x.npy", "-o", "y.npy"], "--with is missing"),
     *((["scan", "x.npy", "--with", w, "-o", "y.npy"], w) for w in ["mean", "argmax", "moments", "top_k:3", "sum,max", "histogram:0,1,2"]),
     (["scan", "x.npy", "--with", "sum"], "-o is missing"),
+    (["scan", "x.npy", "--with", "affine", "--axis", "-1", "-o", "y.npy"], ["affine", "--axis -2"]),
+    *((["reduce", "x.npy", "--with", names, "--axis", axis], ["softmax_mean", f"-2; --axis names {axis}"])
+      for names, axis in [("softmax_mean", "-1"), ("softmax_mean", "-3"), ("sum,softmax_mean", "-1"), ("softmax_mean", "0,1")]),
     (["attention", "q.npy", "k.npy", "-o", "o.npy"], "V is missing"),
     (["attention", "q.npy", "k.npy", "v.npy"], "-o is missing"),
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal=middle"], "'middle'"),

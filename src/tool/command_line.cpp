@@ -34,7 +34,14 @@ reduce_command read_reduce(const option_text& t, const words& w) {
   w.file("the input X", t.x);
   if (t.with.empty()) w.wrong("--with is missing; it takes " + listed(reduce_names));
   reduce_command c{t.x, t.output, parse_monoids(t.with), {}, t.keepdims};
-  if (!t.axis.empty()) c.axes = w.axes(t.axis);
+  if (t.axis.empty()) return c;
+  c.axes = w.axes(t.axis);
+  const bool may_be_last_but_one = c.axes->size() == 1 && (c.axes->front() >= 0 || c.axes->front() == -2);
+  for (const monoid_name& m : c.with) {
+    if (m.name == "softmax_mean" && !may_be_last_but_one) {
+      w.wrong("softmax_mean reduces the last axis but one, -2; --axis names " + t.axis);
+    }
+  }
   return c;
 }
 
@@ -45,7 +52,11 @@ scan_command read_scan(const option_text& t, const words& w) {
             "; it takes one of " + listed(scan_names));
   }
   w.required("the output -o", t.output);
-  return {t.x, t.output, t.with, w.axis(t.axis), t.exclusive, t.reverse};
+  const std::optional<int> axis = w.axis(t.axis);
+  if (t.with == "affine" && axis == -1) {
+    w.wrong("affine cannot scan the last axis, which holds the pairs; name another, as --axis -2");
+  }
+  return {t.x, t.output, t.with, axis, t.exclusive, t.reverse};
 }
 
 attention_command read_attention(const option_text& t, const words& w) {
