@@ -30,6 +30,8 @@ WRONG = [
     (["softmax", "x.npy", "y.npy", "-o", "p.npy"], "unexpected word 'y.npy'"),
     (["softmax", "x.npy", "-o", "p.npy", "--axis", "0,1"], "--axis needs one integer"),
     (["softmax", "x.npy", "-o", "p.npy", "--axis", "last"], "--axis needs one integer"),
+    (["softmax", "x.npy", "-o", "p.npy", "--axis", "2147483648"], "--axis needs one integer from -64 to 63; got '2147483648'"),
+    (["reduce", "x.npy", "--with", "sum", "--axis", "0,-9999999999"], "--axis needs integers from -64 to 63, separated by commas"),
     (["softmax", "x.npy", "-o", "p.npy", "--windw", "3"], "unknown option '--windw'"),
     (["softmax", "x.npy", "-o", "-"], "file name"),
     *((["softmax", "x.npy", "-o", "p.npy", "--scale", s], "--scale") for s in ["nan", "inf", "-inf", "1e999", "x", "1x", ""]),
@@ -75,6 +77,8 @@ WRONG = [
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--causal", "top-left"], "unexpected word 'top-left'"),
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--split", "0"], "--split"),
     (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--scale", "inf"], "--scale"),
+    (["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", "--window", "9223372036854775808,0"],
+     "LEFT,RIGHT from 0 to 9223372036854775807, or -1 for no limit; got '9223372036854775808,0'"),
     (["attention", "-", "-", "v.npy", "-o", "o.npy"], "standard input"),
     (["attention", "-", "k.npy", "v.npy", "-o", "o.npy", "--sinks", "-"], "standard input"),
     *((["attention", "q.npy", "k.npy", "v.npy", "-o", "o.npy", *option.split()], option.split()[0].split("=")[0]) for option in
@@ -106,7 +110,7 @@ WRONG = [
     (["info", "now"], "unexpected word 'now'"),
     (["[a]", "x.npy"], "unknown command '[a]'"),
     (["softmax", "x.npy", "[y,z]", "-o", "p.npy"], "unexpected word '[y,z]'"),
-    (["softmax", "x.npy", "-o", "p.npy", "--axis", "[0]"], "--axis needs one integer; got '[0]'"),
+    (["softmax", "x.npy", "-o", "p.npy", "--axis", "[0]"], ["--axis needs one integer", "got '[0]'"]),
     *((["laws", words], f"'{words}'") for words in ["[sum]", "[sum,max]", "[]"]),
     (["merge", "a", "-o", "o.npy", "--lse", "[]", "--threads", "[2]"], "--threads needs a whole number"),
 ]

@@ -47,16 +47,19 @@ void to_native(void* data, const description& about, index count) {
                " needs " + std::to_string(about.bytes()) + " bytes, found " + std::to_string(actual));
 }
 
-std::shared_ptr<void> allocate(std::size_t bytes) {
+std::shared_ptr<void> allocate(const std::string& name, std::size_t bytes) {
   const std::size_t rounded = (bytes + 63) / 64 * 64;
   void* const p = std::aligned_alloc(64, rounded > 0 ? rounded : 64);
-  if (p == nullptr) throw std::bad_alloc();
+  if (p == nullptr) {
+    throw_format(name + ": there is not enough memory for a copy of its " + std::to_string(bytes) +
+                 " bytes; one in this machine's byte order, with data at a multiple of 64, is not copied");
+  }
   return {p, std::free};
 }
 
 /// The `bytes` that begin at `offset` of an open file.
 std::shared_ptr<const void> map(int descriptor, const std::string& name, std::size_t offset, std::size_t bytes) {
-  if (bytes == 0) return allocate(0);
+  if (bytes == 0) return allocate(name, 0);
   const std::size_t length = offset + bytes;
   void* const base = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (base == MAP_FAILED) throw_format(name + ": cannot be mapped into memory: " + reason(errno));
@@ -117,7 +120,7 @@ input open_array(const std::string& path) {
   const std::shared_ptr<const void> data = map(file.get(), path, offset, bytes);
   const bool misaligned = reinterpret_cast<std::uintptr_t>(data.get()) % size_of(about.type) != 0;
   if (!about.swapped && !misaligned) return {path, about, data};
-  const std::shared_ptr<void> copy = allocate(bytes);
+  const std::shared_ptr<void> copy = allocate(path, bytes);
   std::memcpy(copy.get(), data.get(), bytes);
   to_native(copy.get(), about, about.size());
   about.swapped = false;

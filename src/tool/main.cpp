@@ -72,6 +72,9 @@ class standard_output : public std::streambuf {
 bool is_of_threads(const std::exception& e) { return std::strstr(e.what(), "pthread_create") != nullptr; }
 
 const char* words_of(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) {
+    return "there is not enough memory for what is computed; take smaller arrays, or allow more (ulimit)";
+  }
   if (!is_of_threads(e)) return e.what();
   return "a thread cannot be started; use fewer, as with --threads 2, or allow more memory and threads (ulimit)";
 }
@@ -118,11 +121,9 @@ int run_command(int argc, const char* const* argv) {
     fail(2, e.what());
     std::cerr << "Try 'regroup " << (e.command.empty() ? "" : e.command + " ") << "--help'.\n";
     return 2;
-  } catch (const std::bad_alloc&) {
-    return fail(1, "there is not enough memory for this array");
   } catch (const std::exception& e) {
     if (is_of_threads(e)) ended_by_exception();  // its other threads would not end well
-    return fail(1, e.what());
+    return fail(1, words_of(e));
   }
 }
 

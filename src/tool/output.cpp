@@ -66,8 +66,10 @@ result::result(std::string path, element type, extents shape)
   void* const map = ::mmap(nullptr, map_bytes_, PROT_READ | PROT_WRITE,
                            in_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS, in_file ? file_->descriptor() : -1, 0);
   if (map == MAP_FAILED) {
-    if (!in_file) throw std::bad_alloc();
-    cannot_write(path_, reason(errno));
+    if (in_file) cannot_write(path_, reason(errno));
+    throw_shape((path_.empty() ? std::string("the result") : path_) + ": there is not enough memory for the " +
+                std::to_string(bytes) + " bytes of the shape " + to_string(shape_) + " of " + name_of(type_) +
+                "; name a file with -o, and they are on the disk");
   }
   map_ = map;
   std::memcpy(map_, header_.data(), header_.size());

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "files.hpp"
+#include "regroup/view.hpp"
 
 namespace regroup::tool {
 namespace {
@@ -17,6 +18,8 @@ std::string usage(const std::string& command) {
   if (command == "merge") return "regroup merge STATE_DIR... -o O.npy";
   return "regroup attention Q.npy K.npy V.npy -o O.npy";
 }
+
+const std::string axis_range = "from " + std::to_string(-max_rank) + " to " + std::to_string(max_rank - 1);
 
 }  // namespace
 
@@ -50,7 +53,7 @@ std::vector<int> words::axes(const std::string& text) const {
   std::vector<int> result;
   for (const std::string& field : fields_of(text)) {
     int axis = 0;
-    if (!read_number(field, axis)) wrong_value("--axis", "integers separated by commas", text);
+    if (!read_number(field, axis)) wrong_value("--axis", "integers " + axis_range + ", separated by commas", text);
     if (std::find(result.begin(), result.end(), axis) != result.end()) wrong("--axis names axis " + field + " twice");
     result.push_back(axis);
   }
@@ -60,7 +63,7 @@ std::vector<int> words::axes(const std::string& text) const {
 std::optional<int> words::axis(const std::string& text) const {
   if (text.empty()) return {};
   int value = 0;
-  if (!read_number(text, value)) wrong_value("--axis", "one integer", text);
+  if (!read_number(text, value)) wrong_value("--axis", "one integer " + axis_range, text);
   return value;
 }
 
@@ -69,7 +72,7 @@ attention_window words::window(const std::string& text) const {
   attention_window w;
   if (sides.size() != 2 || !read_number(sides[0], w.left) || !read_number(sides[1], w.right) || w.left < -1 ||
       w.right < -1) {
-    wrong_value("--window", "two whole numbers LEFT,RIGHT of at least 0, or -1 for no limit", text);
+    wrong_value("--window", "two whole numbers LEFT,RIGHT " + range_from(index{0}) + ", or -1 for no limit", text);
   }
   return w;
 }
