@@ -33,8 +33,8 @@ The logsumexp of an empty row is -inf.
 
 Memory: files are mapped, X and the results. '-' in C order is read into the result's own file and
 computed there, along the last axis in blocks of 8 MiB or one row; in Fortran order it is spooled to
-a temporary file in TMPDIR. A result that is a pipe or a device is held in memory until the end, and
-a file in the other byte order is copied into memory.
+a temporary file in TMPDIR. A result that is a pipe, a device or an open descriptor (/dev/stdout) is
+held in memory until the end, and a file in the other byte order is copied into memory.
 
 )";
 
@@ -93,8 +93,8 @@ false, all true, affine (1, 0). NaN in, NaN from there on; any takes it for true
 
 Memory: files are mapped, X and the result. '-' in C order is read into the result's own file and
 scanned there, in place; in Fortran order it is spooled to a temporary file in TMPDIR. A result that
-is a pipe or a device is held in memory until the end, and a file in the other byte order is copied
-into memory.
+is a pipe, a device or an open descriptor (/dev/stdout) is held in memory until the end, and a file
+in the other byte order is copied into memory.
 
 )";
 
