@@ -13,14 +13,15 @@ namespace ranks_test {
 namespace {
 
 
-/// A sum that gives up on one rank.
+/// A sum that gives up on one rank, past some sum.
 struct fragile {
   int fails_on;
+  float past = 0;
   static constexpr bool is_commutative = true;
   float identity() const { return 0; }
   float lift(float x) const { return x; }
   float operator()(float a, float b) const {
-    if (all().rank() == fails_on) throw std::runtime_error("enough");
+    if (all().rank() == fails_on && a + b > past) throw std::runtime_error("enough");
     return a + b;
   }
 };
@@ -49,6 +50,12 @@ TEST(errors, an_operator_that_throws) {
     expect_failure_of(rank, [&] { regroup::inclusive_scan(all(), x, y, fragile{rank}); });
     expect_failure_of(rank, [&] { regroup::exclusive_scan(all(), x, y, fragile{rank}); });
   }
+}
+
+TEST(errors, an_operator_that_throws_when_all_is_there) {
+  const std::vector<float> x(5000, 1.0f);
+  const auto whole = static_cast<float>(all().size() * 5000);
+  expect_failure_of(0, [&] { (void)regroup::reduce(all(), x, fragile{0, whole - 1}); });
 }
 
 TEST(errors, an_output_that_throws) {

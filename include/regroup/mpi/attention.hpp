@@ -18,12 +18,12 @@ namespace regroup::mpi {
 /// shape_error where queries differ, on a rank that sees it, and mpi::error on the others.
 template <class Local, std::floating_point Real>
 [[nodiscard]] attention_state<Real> merge(const ranks<Local>& all, attention_state<Real> mine) {
+  std::vector<std::byte> whole;
   all.comm().join([] {}, [&] { return mine.save(); },
-                  [&](std::span<const std::byte> bytes) { mine.merge(attention_state<Real>::load(bytes)); });
-  std::vector<std::byte> bytes;
-  if (all.rank() == 0) bytes = mine.save();
-  all.comm().broadcast(bytes);
-  return attention_state<Real>::load(bytes);
+                  [&](std::span<const std::byte> bytes) { mine.merge(attention_state<Real>::load(bytes)); },
+                  [&] { whole = mine.save(); });
+  all.comm().broadcast(whole);
+  return attention_state<Real>::load(whole);
 }
 
 }  // namespace regroup::mpi

@@ -155,9 +155,10 @@ class communicator {
   };
 
   /// Every rank: make() on each, then all that was made on rank 0, adjacent pairs first, level by level: give() is what a rank
-  /// hands up, as bytes, and take(bytes) adds what the ranks after it hold. Throws as `attempt::settle`.
-  template <class Make, class Give, class Take>
-  void join(const Make& make, const Give& give, const Take& take) const {
+  /// hands up, as bytes, and take(bytes) adds what the ranks after it hold; then whole() on rank 0. Throws as
+  /// `attempt::settle`.
+  template <class Make, class Give, class Take, class Whole>
+  void join(const Make& make, const Give& give, const Take& take, const Whole& whole) const {
     attempt attempted(*this);
     attempted(make);
     for (int step = 1; step < size_; step *= 2) {
@@ -167,6 +168,7 @@ class communicator {
       }
       if (rank_ + step < size_) attempted.taken(exchange({}, MPI_PROC_NULL, rank_ + step), take);
     }
+    if (rank_ == 0) attempted(whole);
     attempted.settle();
   }
 

@@ -151,15 +151,15 @@ class ranks {
     using part = part_of<Batch, M>;
     const auto begins = begins_of(b, first, count);
     std::vector<part> parts;
-    comm_->join([&] { parts = folded(b, first, begins, m); }, [&] { return saved(parts); },
-                [&](std::span<const std::byte> bytes) {
-                  const auto after = loaded<part>(m, bytes);
-                  for (std::size_t k = 0; k < parts.size(); ++k) parts[k].merge(after[k]);
-                });
     std::vector<std::byte> states(static_cast<std::size_t>(count) * sizeof(state));
-    if (rank() == 0) {
+    const auto take = [&](std::span<const std::byte> bytes) {
+      const auto after = loaded<part>(m, bytes);
+      for (std::size_t k = 0; k < parts.size(); ++k) parts[k].merge(after[k]);
+    };
+    const auto whole = [&] {
       for (std::size_t k = 0; k < parts.size(); ++k) streams::copy_bytes(parts[k].current(), states.data() + k * sizeof(state));
-    }
+    };
+    comm_->join([&] { parts = folded(b, first, begins, m); }, [&] { return saved(parts); }, take, whole);
     comm_->broadcast(states);
     communicator::attempt attempted(*comm_);
     attempted([&] {
