@@ -329,12 +329,12 @@ TEST(attention_plans, refuse_tables_and_lengths_that_do_not_fit) {
 /// What a block may have of an A100, and of a card of compute capability 8.6 or 8.9.
 TEST(attention_plans, of_fewer_rows_where_a_block_has_too_little_shared_memory) {
   using half = regroup::bfloat16;
-  const auto rows = [](int dv, std::size_t block_bytes) {
+  const auto rows = [](int dv, index block_bytes) {
     return cuda::plan_attention<cuda::tensor_arithmetic>(whole_rows<half>(4096, dv), 4, 100, block_bytes).rows;
   };
   EXPECT_EQ(rows(128, 166'912), 128);
   EXPECT_EQ(rows(128, 101'376), 64);
   EXPECT_EQ(rows(64, 101'376), 128);
-  EXPECT_LE((cuda::tensor_arithmetic::shared_bytes<half, cuda::mma_shape<16>>), 101'376u);
-  EXPECT_LE((cuda::tensor_arithmetic::shared_bytes<float, cuda::mma_shape<16>>), 101'376u);
+  EXPECT_LE((cuda::tensor_arithmetic::shared_bytes<half, cuda::mma_shape<16>>), 101'376);
+  EXPECT_LE((cuda::tensor_arithmetic::shared_bytes<float, cuda::mma_shape<16>>), 101'376);
 }

@@ -27,7 +27,7 @@ struct tensor_arithmetic {
   static constexpr index resident_blocks = tile<T, no_mask, Shape>::resident_blocks;
   /// With what a block has besides the large part: the build holds it to its budget (properties/habits/registers.py).
   template <class T, class Shape>
-  static constexpr std::size_t shared_bytes = large_bytes<tile<T, no_mask, Shape>> + (sizeof(T) == 2 ? 18'500 : 47'000);
+  static constexpr index shared_bytes = index{large_bytes<tile<T, no_mask, Shape>>} + (sizeof(T) == 2 ? 18'500 : 47'000);
   static constexpr int few_rows = 64, few_columns = 64;
   template <class T>
   static constexpr int many_rows(const attention_call<T>& call) {

@@ -56,7 +56,7 @@ struct plain_arithmetic {
   template <class T, class Shape>
   static constexpr index resident_blocks = tile<T, no_mask, Shape>::resident_blocks;
   template <class T, class Shape>
-  static constexpr std::size_t shared_bytes = 0;  // less than any device's blocks have
+  static constexpr index shared_bytes = 0;  // less than any device's blocks have
   static constexpr int few_rows = 8, few_columns = 128;
   template <class T>
   static constexpr int many_rows(const attention_call<T>&) {
@@ -69,7 +69,7 @@ struct plain_arithmetic {
 /// leaves are shared out, to about four times as many blocks.
 template <class Arithmetic = plain_arithmetic, class T>
 attention_plan plan_attention(const attention_call<T>& call, index leaves, int processors,
-                              std::size_t block_bytes = std::numeric_limits<std::size_t>::max()) {
+                              index block_bytes = std::numeric_limits<index>::max()) {
   attention_plan plan;
   bool fits = true;
   const auto choose = [&](int rows, int columns) {

@@ -67,7 +67,7 @@ class device {
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
   [[nodiscard]] int processors() const noexcept { return processors_; }
   /// Of shared memory that a block may ask for.
-  [[nodiscard]] std::size_t block_bytes() const noexcept { return static_cast<std::size_t>(block_bytes_); }
+  [[nodiscard]] index block_bytes() const noexcept { return block_bytes_; }
   void synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the stream"); }
 
   /// The same verbs in the order that CUB is fastest in: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
