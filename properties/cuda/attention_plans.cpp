@@ -329,7 +329,7 @@ TEST(attention_plans, refuse_tables_and_lengths_that_do_not_fit) {
 /// What a block may have of an A100, and of a card of compute capability 8.6 or 8.9.
 TEST(attention_plans, of_fewer_rows_where_a_block_has_too_little_shared_memory) {
   using half = regroup::bfloat16;
-  const auto rows = [](int dv, index block_bytes) {
+  const auto rows = [](int dv, regroup::index block_bytes) {
     return cuda::plan_attention<cuda::tensor_arithmetic>(whole_rows<half>(4096, dv), 4, 100, block_bytes).rows;
   };
   EXPECT_EQ(rows(128, 166'912), 128);

@@ -157,7 +157,7 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
       const auto tile = leaf.tile(now.tile, leaf.places(b, turn, now.tile, 1));
       products(b, now.k_turn, 0, now.column, score);
       b.template wait_for_products<0>(score[0], score[1]);  // and for the tile's before
-      weights weight[halves];
+      weights weight[static_cast<std::size_t>(halves)];
       const auto fold_half = [&](int half) __attribute__((always_inline)) {
         const bool is_followed = half + 1 < halves;
         weigh(b, tile, half, is_careful, score, weight[half], s);
