@@ -6,6 +6,10 @@ if(NOT MPI_CXX_FOUND)
   message(STATUS "MPI not found (Debian: libmpich-dev, mpich): ranks are left out")
 endif()
 
+# What Open MPI, of version 4 and 5, asks of a root and of more ranks than cores.
+set(regroup_mpi_environment OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+  PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)
+
 function(regroup_mpi_program program)
   if(NOT MPI_CXX_FOUND)
     return()
@@ -22,5 +26,5 @@ function(regroup_mpi_test test program ranks)
   add_test(NAME ${test} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
     $<TARGET_FILE:${program}> ${MPIEXEC_POSTFLAGS})
   set_tests_properties(${test} PROPERTIES TIMEOUT 300 PROCESSORS 2
-    ENVIRONMENT "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+    ENVIRONMENT "${regroup_mpi_environment}")
 endfunction()

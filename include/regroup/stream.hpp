@@ -134,7 +134,13 @@ class accumulator {
   template <executor Executor, class Range>
   void push(const Executor& ex, const Range& range) {
     push_source(as_source(range), [&](const auto& s, index at, index count) {
-      for (auto& tile : tiles_apart(worker_of(ex), s, at, count)) whole_.append(m_, std::move(tile));
+      constexpr index some = 4096;  // states at a time
+      for (index t = 0; t < count; t += some) {
+        const index tiles = std::min(some, count - t);
+        for (auto& tile : tiles_apart(worker_of(ex), s, at + t * tile_elements, tiles, next_ / tile_elements + t)) {
+          whole_.append(m_, std::move(tile));
+        }
+      }
     });
   }
   void push_one(const X& x) { push(std::span(&x, 1)); }
@@ -178,7 +184,8 @@ class accumulator {
     return base_ ? m_(*base_, *std::move(s)) : *std::move(s);
   }
 
-  /// What whole tiles became, and the elements after the last of them: all there is, where it begins at position 0.
+  /// What whole tiles became, and the elements after the last of them: all there is, where it begins at position 0 and nothing
+  /// but its continuation was merged.
   [[nodiscard]] const forest<state>& whole_tiles() const noexcept { return whole_; }
   [[nodiscard]] std::span<const kept> open_tile() const noexcept { return right_; }
 
@@ -270,7 +277,14 @@ class accumulator {
            end - begin == after / tile_elements && (nodes.empty() || begin == left_end() / tile_elements);
   }
   [[nodiscard]] state leaf(const std::vector<kept>& elements, index offset) const {
-    return host::leaf_of(m_, elements.data(), static_cast<index>(elements.size()), offset);
+    const auto n = static_cast<index>(elements.size());
+    if constexpr (std::same_as<X, bool>) {  // a lift may tell them from numbers
+      std::array<bool, tile_elements> are;
+      std::ranges::transform(elements, are.begin(), [](kept x) { return x != 0; });
+      return host::leaf_of(m_, are.data(), n, offset);
+    } else {
+      return host::leaf_of(m_, elements.data(), n, offset);
+    }
   }
   /// The forest of `count` whole tiles that begin at element `at` of a source and at tile `tile` of the whole.
   template <class Source>
@@ -289,10 +303,11 @@ class accumulator {
   }
   /// The same tiles, each in a forest of its own, on an executor's threads.
   template <executor Executor, class Source>
-  [[nodiscard]] std::vector<forest<state>> tiles_apart(const Executor& ex, const Source& s, index at, index count) const {
+  [[nodiscard]] std::vector<forest<state>> tiles_apart(const Executor& ex, const Source& s, index at, index count,
+                                                       index tile) const {
     std::vector<forest<state>> tiles(static_cast<std::size_t>(count));
     ex.for_each(count, static_cast<double>(tile_elements), [&](index t) {
-      tiles[static_cast<std::size_t>(t)] = shifted(s, at + t * tile_elements, 1, next_ / tile_elements + t);
+      tiles[static_cast<std::size_t>(t)] = shifted(s, at + t * tile_elements, 1, tile + t);
     });
     return tiles;
   }

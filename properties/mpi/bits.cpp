@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,37 @@ TEST(monoids, that_do_not_commute) {
   std::vector<regroup::affine_map<double>> maps;
   for (const float f : numbers(20'000)) maps.push_back({0.9 + 0.01 * f / 12, f});
   has_the_bits_of_seq(regroup::affine<double>{}, maps);
+}
+
+/// What tells yes from no from numbers.
+struct tenfold {
+  static constexpr bool is_commutative = true;
+  int identity() const { return 0; }
+  int lift(bool yes) const { return yes ? 10 : 1; }
+  int lift(int x) const { return x; }
+  int operator()(int a, int b) const { return a + b; }
+};
+TEST(monoids, of_yes_and_no) {
+  const auto yes = std::make_unique<bool[]>(9000);
+  for (int i = 0; i < 9000; ++i) yes[static_cast<std::size_t>(i)] = i % 3 == 0;
+  const std::span<const bool> x(yes.get(), 9000);
+  order::dice random(7);
+  const auto [first, count] = mine(cuts(9000, random));
+  const auto part = x.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+  EXPECT_EQ(regroup::reduce(all(), part, tenfold{}), 36'000);
+  std::vector<int> whole(9000), y(part.size());
+  regroup::inclusive_scan(seq, x, whole, tenfold{});
+  regroup::inclusive_scan(all(), part, y, tenfold{});
+  for (index i = 0; i < count; ++i) {
+    ASSERT_EQ(y[static_cast<std::size_t>(i)], whole[static_cast<std::size_t>(first + i)]);
+  }
+}
+
+/// Somebody's executor, derived from one of ours.
+struct pool : regroup::parallel {};
+TEST(verbs, on_anybodys_threads) {
+  const regroup::mpi::ranks some(MPI_COMM_WORLD, pool{});
+  EXPECT_EQ(regroup::reduce(some, std::vector<int>(5000, 1), regroup::plus<int>{}), 5000 * all().size());
 }
 
 TEST(verbs, a_projection_and_a_fanout) {

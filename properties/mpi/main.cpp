@@ -25,8 +25,12 @@ bool says(const char* sentence, const Call& call) {
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
   const bool before = says("MPI has not begun", [] { const regroup::mpi::ranks all(MPI_COMM_WORLD); });
-  const regroup::mpi::environment environment;
-  const bool twice = says("MPI begins once", [] { const regroup::mpi::environment another; });
-  const bool nobody = says("MPI_COMM_NULL", [] { const regroup::mpi::ranks none(MPI_COMM_NULL); });
-  return RUN_ALL_TESTS() != 0 || !before || !twice || !nobody;
+  bool meanwhile = false;
+  {
+    const regroup::mpi::environment environment;
+    meanwhile = says("MPI begins once", [] { const regroup::mpi::environment another; }) &&
+                says("MPI_COMM_NULL", [] { const regroup::mpi::ranks none(MPI_COMM_NULL); }) && RUN_ALL_TESTS() == 0;
+  }
+  const bool after = says("MPI has ended", [] { const regroup::mpi::ranks all(MPI_COMM_WORLD); });
+  return before && meanwhile && after ? 0 : 1;
 }

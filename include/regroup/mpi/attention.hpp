@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "regroup/algorithms/attention_state.hpp"
@@ -18,12 +17,14 @@ namespace regroup::mpi {
 /// shape_error where queries differ, on a rank that sees it, and mpi::error on the others.
 template <class Local, std::floating_point Real>
 [[nodiscard]] attention_state<Real> merge(const ranks<Local>& all, attention_state<Real> mine) {
-  std::vector<std::byte> whole;
-  all.comm().join([] {}, [&] { return mine.save(); },
-                  [&](std::span<const std::byte> bytes) { mine.merge(attention_state<Real>::load(bytes)); },
-                  [&] { whole = mine.save(); });
-  all.comm().broadcast(whole);
-  return attention_state<Real>::load(whole);
+  communicator::attempt attempted(all.comm());
+  const auto give = [&] { return mine.save(); };
+  all.comm().join(attempted, give,
+                  [&](const std::vector<std::byte>& bytes) { mine.merge(attention_state<Real>::load(bytes)); });
+  all.comm().broadcast(attempted, give,
+                       [&](const std::vector<std::byte>& bytes) { mine = attention_state<Real>::load(bytes); });
+  attempted.settle();
+  return mine;
 }
 
 }  // namespace regroup::mpi

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class communicator {
   /// Every rank of `comm`. Throws argument_error where MPI has not begun, or `comm` is no group of ranks.
   explicit communicator(MPI_Comm comm) {
     if (!has_begun()) throw_argument("MPI has not begun: make an mpi::environment, or call MPI_Init, before the first ranks");
+    if (has_ended()) throw_argument("MPI has ended: keep the mpi::environment, or MPI_Finalize, for after the last ranks");
     int is_two_groups = 0;
     if (comm != MPI_COMM_NULL) check(MPI_Comm_test_inter(comm, &is_two_groups), "MPI_Comm_test_inter");
     if (comm == MPI_COMM_NULL || is_two_groups != 0) {
@@ -100,12 +102,10 @@ class communicator {
     }
   }
 
-  /// Every rank: of each count, the sum over the ranks before this one.
-  [[nodiscard]] std::vector<index> before(const std::vector<index>& counts) const {
-    std::vector<index> sums(counts.size());
-    check(MPI_Exscan(counts.data(), sums.data(), static_cast<int>(counts.size()), MPI_INT64_T, MPI_SUM, comm_), "MPI_Exscan");
-    if (rank_ == 0) std::ranges::fill(sums, 0);  // MPI leaves them as they are
-    return sums;
+  /// Every rank: each count becomes the sum over the ranks before this one.
+  void sum_before(std::span<index> counts) const {
+    check(MPI_Exscan(MPI_IN_PLACE, counts.data(), static_cast<int>(counts.size()), MPI_INT64_T, MPI_SUM, comm_), "MPI_Exscan");
+    if (rank_ == 0) std::ranges::fill(counts, 0);  // MPI leaves them as they are
   }
 
   /// What a rank tries while others wait for what it hands on: nothing is thrown before all have met again.
@@ -154,62 +154,50 @@ class communicator {
     bool is_lost_ = false;
   };
 
-  /// Every rank: make() on each, then all that was made on rank 0, adjacent pairs first, level by level: give() is what a rank
-  /// hands up, as bytes, and take(bytes) adds what the ranks after it hold; then whole() on rank 0. Throws as
-  /// `attempt::settle`.
-  template <class Make, class Give, class Take, class Whole>
-  void join(const Make& make, const Give& give, const Take& take, const Whole& whole) const {
-    attempt attempted(*this);
-    attempted(make);
+  /// Every rank: what each holds is joined on rank 0, adjacent pairs first, level by level: give() is what a rank hands up, as
+  /// bytes, and take(bytes) adds what the ranks after it hold.
+  template <class Give, class Take>
+  void join(attempt& attempted, const Give& give, const Take& take) const {
     for (int step = 1; step < size_; step *= 2) {
       if (rank_ % (2 * step) != 0) {
         (void)exchange(attempted.given(give), rank_ - step, MPI_PROC_NULL);
-        break;
+        return;
       }
       if (rank_ + step < size_) attempted.taken(exchange({}, MPI_PROC_NULL, rank_ + step), take);
     }
-    if (rank_ == 0) attempted(whole);
-    attempted.settle();
   }
 
-  /// Every rank: make() on each, then on each all that was made on those before it (Hillis and Steele 1986): give() is what a
-  /// rank has made and taken, as bytes, and take(bytes) adds what stands before that. Throws as `attempt::settle`.
-  template <class Make, class Give, class Take>
-  void join_before(const Make& make, const Give& give, const Take& take) const {
-    attempt attempted(*this);
-    attempted(make);
+  /// Every rank: each takes what those before it hold (Hillis and Steele 1986): give() is what a rank holds and has taken, as
+  /// bytes, and take(bytes) adds what stands before that.
+  template <class Give, class Take>
+  void join_before(attempt& attempted, const Give& give, const Take& take) const {
     for (int step = 1; step < size_; step *= 2) {
       const int to = rank_ + step < size_ ? rank_ + step : MPI_PROC_NULL;
       const int from = rank_ >= step ? rank_ - step : MPI_PROC_NULL;
       const auto bytes = exchange(to == MPI_PROC_NULL ? std::vector<std::byte>{} : attempted.given(give), to, from);
       if (from != MPI_PROC_NULL) attempted.taken(bytes, take);
     }
-    attempted.settle();
   }
 
-  /// Every rank: all ranks' bytes, equally many of each, in their order.
-  [[nodiscard]] std::vector<std::byte> gather(const std::vector<std::byte>& bytes) const {
-    std::vector<std::byte> all(bytes.size() * static_cast<std::size_t>(size_));
-    const auto count = static_cast<int>(bytes.size());
-    check(MPI_Allgather(bytes.data(), count, MPI_BYTE, all.data(), count, MPI_BYTE, comm_), "MPI_Allgather");
-    return all;
-  }
-
-  /// Every rank: rank 0's bytes.
-  void broadcast(std::vector<std::byte>& bytes) const {
+  /// Every rank: take(bytes) of what rank 0 gives.
+  template <class Give, class Take>
+  void broadcast(attempt& attempted, const Give& give, const Take& take) const {
+    std::vector<std::byte> bytes;
+    if (rank_ == 0) bytes = attempted.given(give);
     auto size = static_cast<std::uint64_t>(bytes.size());
     check(MPI_Bcast(&size, 1, MPI_UINT64_T, 0, comm_), "MPI_Bcast");
     bytes.resize(size);
     in_pieces(bytes, [&](std::byte* at, int count) { check(MPI_Bcast(at, count, MPI_BYTE, 0, comm_), "MPI_Bcast"); });
+    attempted.taken(bytes, take);
   }
 
  private:
   /// MPI counts in int.
+  static constexpr std::size_t most_at_once = std::size_t{1} << 30;
   template <class Body>
   static void in_pieces(std::vector<std::byte>& bytes, const Body& body) {
-    constexpr std::size_t most = std::size_t{1} << 30;
-    for (std::size_t at = 0; at < bytes.size(); at += most) {
-      body(bytes.data() + at, static_cast<int>(std::min(most, bytes.size() - at)));
+    for (std::size_t at = 0; at < bytes.size(); at += most_at_once) {
+      body(bytes.data() + at, static_cast<int>(std::min(most_at_once, bytes.size() - at)));
     }
   }
   /// What `from` sends here, while `to` is sent this: either may be MPI_PROC_NULL, nobody.
@@ -220,6 +208,7 @@ class communicator {
           "MPI_Sendrecv");
     std::vector<std::byte> received(comes);
     std::vector<MPI_Request> requests;
+    requests.reserve(bytes.size() / most_at_once + received.size() / most_at_once + 2);
     in_pieces(received, [&](std::byte* at, int count) {
       check(MPI_Irecv(at, count, MPI_BYTE, from, 0, comm_, &requests.emplace_back()), "MPI_Irecv");
     });

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
 #include "regroup/mpi/communicator.hpp"
 #include "regroup/reduce.hpp"
 #include "regroup/stream.hpp"
@@ -38,8 +39,9 @@ std::vector<std::byte> saved(const std::vector<Part>& parts) {
   }
   return all;
 }
+/// Those of the same kind as `alike`.
 template <class Part, class M>
-std::vector<Part> loaded(const M& m, std::span<const std::byte> all) {
+std::vector<Part> loaded(const std::vector<Part>& /*alike*/, const M& m, std::span<const std::byte> all) {
   std::vector<Part> parts;
   while (!all.empty()) {
     std::uint64_t size = 0;
@@ -76,12 +78,16 @@ struct by_pieces {
 /// same on every rank.
 ///
 /// A rank folds its part once, for a scan twice, and hands on ceil(log2 ranks) messages, each of at most two tiles (4096) of
-/// elements and 2 log2 n states a row: what ranks cut is folded by one of them. 1024 rows are in memory at a time.
+/// elements and 2 log2 n states a row: what ranks cut is folded by one of them. 1024 rows are in memory at a time. Elements
+/// that are numbered say so from where the part begins: `enumerate(data, first)`.
 ///
-/// Where an operator, or memory, fails on one rank, all throw: that one its own exception, the others mpi::error. Arguments
-/// that are wrong on one rank alone it finds before it meets the others, which then wait for it, as in any collective call.
+/// Where an operator fails on one rank, all throw: that one its own exception, the others mpi::error. Arguments that are wrong
+/// on one rank alone it finds before it meets the others, which then wait for it, as in any collective call, and as they do
+/// for one without memory for a message.
 template <class Local = parallel>
-  requires std::derived_from<Local, host::threads<Local>>
+  requires requires(const Local& on) {
+    { on.worker() } -> std::same_as<host::pool>;
+  }
 class ranks {
  public:
   static constexpr bool is_collective = true;
@@ -112,35 +118,40 @@ class ranks {
   }
 
  private:
+  static constexpr index most_rows = 1024;
   template <class Batch, class Body>
   void some_at_a_time(const Batch& b, const Body& body) const {
     comm_->require_same(b.size(), "rows, or segments, or positions on the axes that stay");
-    constexpr index most = 1024;
-    for (index row = 0; row < b.size(); row += most) body(row, std::min(most, b.size() - row));
+    for (index row = 0; row < b.size(); row += most_rows) body(row, std::min(most_rows, b.size() - row));
   }
 
-  template <class Batch, class M>
-  using part_of = accumulator<M, element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>>;
+  template <class Batch>
+  using element_in = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
   template <class Batch, class M>
   static constexpr void require_bytes() {
-    using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
-    static_assert(std::is_trivially_copyable_v<state_of<M>> && std::is_trivially_copyable_v<element>,
+    static_assert(std::is_trivially_copyable_v<state_of<M>> && std::is_trivially_copyable_v<element_in<Batch>>,
                   "regroup: ranks send each other states, and elements of the tiles they cut: both must be trivially copyable");
   }
-  /// Where this rank's parts of some sources begin.
-  template <class Batch>
-  [[nodiscard]] std::vector<index> begins_of(const Batch& b, index first, index count) const {
-    std::vector<index> sizes;
-    for (index k = 0; k < count; ++k) sizes.push_back(b[first + k].size());
-    return comm_->before(sizes);
-  }
-  /// Those parts, folded.
-  template <class Batch, class M>
-  [[nodiscard]] auto folded(const Batch& b, index first, const std::vector<index>& begins, const M& m) const {
-    std::vector<part_of<Batch, M>> parts;
-    for (const index begin : begins) {
-      parts.emplace_back(m, begin).push(local_, b[first + static_cast<index>(parts.size()) - 1]);
+  /// body(k) for some rows: of few each may have all threads, of many each has one.
+  template <class Body>
+  void each(index rows, const Body& body) const {
+    if (rows < concurrency_of(local_)) {
+      for (index k = 0; k < rows; ++k) body(k, local_);
+    } else {
+      local_.for_each(rows, host::grain_nanoseconds, [&](index k) { body(k, seq); });
     }
+  }
+  /// This rank's parts of some sources, to be folded: nothing else happens here before all ranks have met.
+  template <class M, class Batch>
+  [[nodiscard]] auto parts_of(communicator::attempt& attempted, const Batch& b, index first, index count, const M& m) const {
+    std::vector<accumulator<M, element_in<Batch>>> parts;
+    std::array<index, most_rows> begins;
+    for (index k = 0; k < count; ++k) begins[static_cast<std::size_t>(k)] = b[first + k].size();
+    comm_->sum_before(std::span(begins).first(static_cast<std::size_t>(count)));
+    attempted([&] {
+      for (index k = 0; k < count; ++k) parts.emplace_back(m, begins[static_cast<std::size_t>(k)]);
+      each(count, [&](index k, const auto& on) { parts[static_cast<std::size_t>(k)].push(on, b[first + k]); });
+    });
     return parts;
   }
 
@@ -148,22 +159,19 @@ class ranks {
   void fold_some(const Batch& b, index first, index count, const M& m, const Sink& sink) const {
     require_bytes<Batch, M>();
     using state = state_of<M>;
-    using part = part_of<Batch, M>;
-    const auto begins = begins_of(b, first, count);
-    std::vector<part> parts;
-    std::vector<std::byte> states(static_cast<std::size_t>(count) * sizeof(state));
-    const auto take = [&](std::span<const std::byte> bytes) {
-      const auto after = loaded<part>(m, bytes);
-      for (std::size_t k = 0; k < parts.size(); ++k) parts[k].merge(after[k]);
-    };
-    const auto whole = [&] {
-      for (std::size_t k = 0; k < parts.size(); ++k) streams::copy_bytes(parts[k].current(), states.data() + k * sizeof(state));
-    };
-    comm_->join([&] { parts = folded(b, first, begins, m); }, [&] { return saved(parts); }, take, whole);
-    comm_->broadcast(states);
     communicator::attempt attempted(*comm_);
-    attempted([&] {
-      for (index k = 0; k < count; ++k) sink(first + k, state_at<state>(states, k * static_cast<index>(sizeof(state))));
+    auto parts = parts_of(attempted, b, first, count, m);
+    comm_->join(attempted, [&] { return saved(parts); }, [&](std::span<const std::byte> bytes) {
+      const auto after = loaded(parts, m, bytes);
+      for (std::size_t k = 0; k < parts.size(); ++k) parts[k].merge(after[k]);
+    });
+    const auto states = [&] {
+      std::vector<std::byte> all(parts.size() * sizeof(state));
+      for (std::size_t k = 0; k < parts.size(); ++k) streams::copy_bytes(parts[k].current(), all.data() + k * sizeof(state));
+      return all;
+    };
+    comm_->broadcast(attempted, states, [&](const std::vector<std::byte>& all) {
+      for (index k = 0; k < count; ++k) sink(first + k, state_at<state>(all, k * static_cast<index>(sizeof(state))));
     });
     attempted.settle();
   }
@@ -173,45 +181,54 @@ class ranks {
                  const Answer& answer) const {
     require_bytes<Batch, M>();
     using state = state_of<M>;
-    using part = part_of<Batch, by_pieces<M>>;
+    using part = accumulator<by_pieces<M>, element_in<Batch>>;
     const by_pieces<M> in_order{&m};
-    const auto begins = begins_of(b, first, count);
-    std::vector<part> parts, before(begins.size(), part(in_order));
-    comm_->join_before([&] { parts = folded(b, first, begins, in_order); }, [&] { return saved(parts); },
-                       [&](std::span<const std::byte> bytes) {
-                         const auto comes = loaded<part>(in_order, bytes);
-                         for (std::size_t k = 0; k < parts.size(); ++k) {
-                           for (part* const p : {&before[k], &parts[k]}) {
-                             part joined = comes[k];
-                             joined.merge(*p);
-                             *p = std::move(joined);
-                           }
-                         }
-                       });
-    communicator::attempt attempted(*comm_);
-    // The result at the end of each part, where there is one: the next part's first of an exclusive scan.
+    // The results at the end of each part and before it, where there are any: of an exclusive scan the next one's first.
     constexpr index record = 1 + static_cast<index>(sizeof(state));
-    std::vector<std::byte> ends(static_cast<std::size_t>(count * record));
+    std::vector<std::byte> ends, preceding;
+    std::vector<part> before;  // what stands before each part
+    communicator::attempt attempted(*comm_);
+    auto parts = parts_of(attempted, b, first, count, in_order);
     attempted([&] {
-      for (index k = 0; k < count; ++k) {
-        const auto end = scan_part(before[static_cast<std::size_t>(k)], b[first + k], out[first + k], m, kind, answer);
-        if (!end) continue;
+      before.assign(parts.size(), part(in_order));
+      ends.resize(static_cast<std::size_t>(count * record));
+      preceding.resize(ends.size());
+    });
+    comm_->join_before(attempted, [&] { return saved(parts); }, [&](std::span<const std::byte> bytes) {
+      const auto comes = loaded(parts, in_order, bytes);
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        for (part* const p : {&before[k], &parts[k]}) {
+          part joined = comes[k];
+          joined.merge(*p);
+          *p = std::move(joined);
+        }
+      }
+    });
+    attempted([&] {
+      each(count, [&](index k, const auto& on) {
+        const part& p = before[static_cast<std::size_t>(k)];
+        const std::optional<state> end = scan_part(on.worker(), p, b[first + k], out[first + k], m, kind, answer);
+        if (!end) return;
         ends[static_cast<std::size_t>(k * record)] = std::byte{1};
         streams::copy_bytes(*end, ends.data() + k * record + 1);
-      }
+      });
     });
-    attempted.settle();
-    if (kind == scan_kind::inclusive) return;
-    const auto all = comm_->gather(ends);
-    attempted([&] {
-      for (index k = 0; k < count; ++k) {
-        const part& p = before[static_cast<std::size_t>(k)];
-        if (b[first + k].size() == 0 || p.size() == 0 || !p.open_tile().empty()) continue;
-        index at = ((rank() - 1) * count + k) * record;
-        while (all[static_cast<std::size_t>(at)] == std::byte{}) at -= count * record;  // a part of nothing
-        out[first + k][0] = answer(state_at<state>(all, at + 1));
-      }
-    });
+    if (kind == scan_kind::exclusive) {
+      comm_->join_before(attempted, [&] { return ends; }, [&](const std::vector<std::byte>& bytes) {
+        for (index at = 0; at < count * record; at += record) {
+          for (auto* const to : {&preceding, &ends}) {  // of the nearest part that is not empty
+            if ((*to)[static_cast<std::size_t>(at)] == std::byte{}) std::copy_n(bytes.begin() + at, record, to->begin() + at);
+          }
+        }
+      });
+      attempted([&] {
+        for (index k = 0; k < count; ++k) {
+          const part& p = before[static_cast<std::size_t>(k)];
+          if (b[first + k].size() == 0 || p.size() == 0 || !p.open_tile().empty()) continue;
+          out[first + k][0] = answer(state_at<state>(preceding, k * record + 1));
+        }
+      });
+    }
     attempted.settle();
   }
   template <class State>
@@ -223,24 +240,25 @@ class ranks {
 
   /// The scan of one part after what stands before it, and its last result: none where it is empty. The first of an exclusive
   /// scan is not known here where the part begins with a tile.
-  template <class Part, source Source, source Out, class M, class Answer>
-  [[nodiscard]] std::optional<state_of<M>> scan_part(const Part& before, const Source& s, const Out& out, const M& m,
-                                                     scan_kind kind, const Answer& answer) const {
-    const auto on = local_.worker();
-    const auto head = before.open_tile();
+  template <class M, class X, source Source, source Out, class Answer>
+  [[nodiscard]] static std::optional<state_of<M>> scan_part(const host::pool& on, const accumulator<by_pieces<M>, X>& before,
+                                                            const Source& s, const Out& out, const M& m, scan_kind kind,
+                                                            const Answer& answer) {
+    if (s.size() == 0) return std::nullopt;
     host::carry_chain<M> chain(m, before.whole_tiles(), before.next_position() / tile_elements);
     index done = 0;
-    if (!head.empty()) {  // a tile that another rank began
-      auto tile = std::vector(head.begin(), head.end());
-      const auto begun = static_cast<index>(tile.size());
+    if (const auto head = before.open_tile(); !head.empty()) {  // a tile that another rank began
+      const auto begun = static_cast<index>(head.size());
       done = std::min(tile_elements - begun, s.size());
-      for (index i = 0; i < done; ++i) tile.push_back(s[i]);
-      std::vector<std::optional<place_of<Out>>> answers(tile.size());
-      on.scan_on(chain, as_source(tile), into<place_of<Out>>{answers.data(), begun + done}, m, kind, answer);
+      const auto tile = generate(begun + done, [&](index i) -> X {
+        return i < begun ? static_cast<X>(head[static_cast<std::size_t>(i)]) : static_cast<X>(s[i - begun]);
+      });
+      std::vector<std::optional<place_of<Out>>> answers(static_cast<std::size_t>(begun + done));
+      on.scan_on(chain, tile, into<place_of<Out>>{answers.data(), begun + done}, m, kind, answer);
       for (index i = 0; i < done; ++i) out[i] = *std::move(answers[static_cast<std::size_t>(begun + i)]);
     }
     on.scan_on(chain, piece<Source>{s, done, s.size() - done}, piece<Out>{out, done, s.size() - done}, m, kind, answer);
-    return s.size() == 0 ? std::nullopt : chain.next().preceding;
+    return chain.next().preceding;
   }
   /// Places for answers that nothing need have before.
   template <class Place>
