@@ -210,7 +210,7 @@ TEST(cross_entropy_faults, every_operation_of_a_row) {
   for (const auto what : {fault::shift_get, fault::shift_set}) EXPECT_EQ(each_is_caught(what, crosses(1, 2048)), 1 + 1);
   if (order::small()) return;
   // Two blocks, of which the first tells the map.
-  EXPECT_EQ(each_is_caught(fault::shift_block, crosses(1, 16'384)), 3 * (1 + 1));
+  EXPECT_EQ(each_is_caught(fault::own_block, crosses(1, 16'384)), 3);
 }
 
 TEST(row_verbs, refuse_with_sentences) {

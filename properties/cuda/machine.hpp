@@ -32,7 +32,7 @@ enum class schedule { forward, backward, random };
 /// One operation of a kind, counted from 0 in each thread's own order, that is left out or done at a wrong place: by every
 /// warp, or by one, as they are counted through a cluster. An array of one element has no wrong place.
 struct fault {
-  enum kind { none, skip_barrier, skip_wait, shift_shuffle, shift_get, shift_set, shift_block, kinds } what = none;
+  enum kind { none, skip_barrier, skip_wait, shift_shuffle, shift_get, shift_set, own_block, kinds } what = none;
   int which = 0;
   int warp = -1;  // every
 };

@@ -217,7 +217,7 @@ class machine::operations_of {
   }
   template <class T, int N>
   array<T> shared_of(int rank) {
-    const int at = (rank + (hit(fault::shift_block) ? 1 : 0)) % cluster_blocks();
+    const int at = hit(fault::own_block) ? cluster_rank() : rank;  // shifted, all would still be told
     block_memory& other = machine_.shared_[static_cast<std::size_t>(at)];
     if (at != cluster_rank()) {
       if (own().has_arrived) throw broken_kernel("shared memory of another block after arriving at a barrier");

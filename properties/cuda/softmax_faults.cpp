@@ -117,7 +117,7 @@ TEST(softmax_faults, of_what_is_turned) {
 
 TEST(softmax_faults, of_a_cluster) {  // two whole blocks; or four, the third with one tile and the last without any
   const auto four = rows(1, 16'500);
-  EXPECT_EQ(each_is_caught(fault::shift_block, four, 0, 1), 2);  // the second: others tell the sum to each block
+  EXPECT_EQ(each_is_caught(fault::own_block, four), 2);
   if (order::small()) return;
   EXPECT_EQ(each_is_caught(fault::skip_barrier, rows(2, 16'384)), 1 + 2 * ((1 + 1) + (4 + 1)));
   EXPECT_EQ(each_is_caught(fault::shift_get, four), (1 + 1) + (1 + 1 + 1));
