@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/algorithms/attention_state.hpp"
 
-#include "regroup/stream.hpp"
+#include "regroup/saving.hpp"
 
 namespace regroup {
 

@@ -114,14 +114,6 @@ TEST(monoids, that_do_not_commute) {
   has_the_bits_of_seq(regroup::affine<double>{}, maps);
 }
 
-/// What tells yes from no from numbers.
-struct tenfold {
-  static constexpr bool is_commutative = true;
-  int identity() const { return 0; }
-  int lift(bool yes) const { return yes ? 10 : 1; }
-  int lift(int x) const { return x; }
-  int operator()(int a, int b) const { return a + b; }
-};
 TEST(monoids, of_yes_and_no) {
   const auto yes = std::make_unique<bool[]>(9000);
   for (int i = 0; i < 9000; ++i) yes[static_cast<std::size_t>(i)] = i % 3 == 0;
@@ -129,10 +121,10 @@ TEST(monoids, of_yes_and_no) {
   order::dice random(7);
   const auto [first, count] = mine(cuts(9000, random));
   const auto part = x.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-  EXPECT_EQ(regroup::reduce(all(), part, tenfold{}), 36'000);
+  EXPECT_EQ(regroup::reduce(all(), part, order::tenfold{}), 36'000);
   std::vector<int> whole(9000), y(part.size());
-  regroup::inclusive_scan(seq, x, whole, tenfold{});
-  regroup::inclusive_scan(all(), part, y, tenfold{});
+  regroup::inclusive_scan(seq, x, whole, order::tenfold{});
+  regroup::inclusive_scan(all(), part, y, order::tenfold{});
   for (index i = 0; i < count; ++i) {
     ASSERT_EQ(y[static_cast<std::size_t>(i)], whole[static_cast<std::size_t>(first + i)]);
   }

@@ -138,21 +138,12 @@ TEST(accumulator, merged_elements_are_counted_up_to_2_62) {
   EXPECT_EQ(acc.size(), std::int64_t{1} << 62);
 }
 
-/// What tells yes from no from numbers, as the kept ends must.
-struct tenfold {
-  static constexpr bool is_commutative = true;
-  int identity() const { return 0; }
-  int lift(bool yes) const { return yes ? 10 : 1; }
-  int lift(int x) const { return x; }
-  int operator()(int a, int b) const { return a + b; }
-};
-
 TEST(accumulator, of_yes_and_no) {
   for (const std::int64_t first : {0, 4000}) {
-    regroup::accumulator<tenfold, bool> acc{{}, first};
+    regroup::accumulator<order::tenfold, bool> acc{{}, first};
     acc.push(std::vector<bool>(100, true));
     acc.push(std::vector<bool>(5000, false));
     EXPECT_EQ(acc.value(), 6000);
-    EXPECT_EQ((regroup::accumulator<tenfold, bool>::load({}, acc.save()).value()), 6000);
+    EXPECT_EQ((regroup::accumulator<order::tenfold, bool>::load({}, acc.save()).value()), 6000);
   }
 }

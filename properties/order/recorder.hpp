@@ -115,6 +115,15 @@ struct spelled {
   const { return "[" + std::to_string(tile[0]) + ".." + std::to_string(tile[tile.size() - 1]) + "]"; }
 };
 
+/// No recorder: what tells yes and no from numbers, as whoever keeps elements must.
+struct tenfold {
+  static constexpr bool is_commutative = true;
+  int identity() const { return 0; }
+  int lift(bool yes) const { return yes ? 10 : 1; }
+  int lift(int x) const { return x; }
+  int operator()(int a, int b) const { return a + b; }
+};
+
 /// n distinct elements to hash.
 inline std::vector<word> elements(std::int64_t n, std::int64_t first = 0) {
   std::vector<word> xs;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "regroup/error.hpp"
@@ -30,7 +31,8 @@ class histogram {
   static constexpr bool is_exact = true;
 
   constexpr histogram(double lo, double hi, index bins) : bins_(bins) {
-    constexpr double most = std::numeric_limits<Real>::max();
+    using in_both = std::conditional_t<(sizeof(Real) > sizeof(double)), double, Real>;
+    constexpr double most = std::numeric_limits<in_both>::max();
     if (!(-most <= lo && lo <= hi && hi <= most && hi - lo <= std::numeric_limits<double>::max())) {
       throw_argument("histogram needs lo <= hi, both finite in its type and at a finite distance; got " + std::to_string(lo) +
                      " and " + std::to_string(hi));

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "regroup/stream.hpp"
+#include "regroup/saving.hpp"
+
+#include <utility>
 
 namespace regroup::streams {
 
@@ -13,11 +15,6 @@ std::uint64_t checksum(std::span<const std::byte> bytes) {
 }
 
 }  // namespace
-
-void throw_too_many(index a, index b) {
-  throw_argument("an accumulator's positions and elements end at 2^62; got " + std::to_string(a) + " and " +
-                 std::to_string(b) + " more");
-}
 
 std::vector<std::byte> writer::finish() && {
   put(checksum(bytes_));
