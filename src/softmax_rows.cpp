@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax's loops for any processor, and which instruction set serves.
+#include "regroup/host/lanes.hpp"
 #include "softmax_rows_table.hpp"
 #include "targets.hpp"
 
@@ -26,5 +27,15 @@ template const row_kernels<float16, float16>& current_row_kernels();
 template const row_kernels<float16, float>& current_row_kernels();
 template const row_kernels<bfloat16, bfloat16>& current_row_kernels();
 template const row_kernels<bfloat16, float>& current_row_kernels();
+
+template <class X>
+typename log_sum_exp<widened<X>>::state leaf_of_tile(const X* x, index n, scaled<widened<X>> seen) {
+  return host::leaf_of(over{log_sum_exp<widened<X>>{}, seen}, x, n);
+}
+
+template log_sum_exp<float>::state leaf_of_tile(const float* x, index n, scaled<float> seen);
+template log_sum_exp<double>::state leaf_of_tile(const double* x, index n, scaled<double> seen);
+template log_sum_exp<float>::state leaf_of_tile(const float16* x, index n, scaled<float> seen);
+template log_sum_exp<float>::state leaf_of_tile(const bfloat16* x, index n, scaled<float> seen);
 
 }  // namespace regroup::softmax_parts

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's loops over rows side by side in memory (src/softmax_rows.hpp) beside the folds that serve elements lying
-// apart: the same bits for every verb, type, length, scale, place in a cache line and kind of row, with any threads.
+// The library's loops over rows side by side in memory (src/softmax_rows.hpp), and what brings rows whose elements lie apart to
+// them: the same bits for every verb, type, length, scale, place in a cache line and kind of row, with any threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ std::vector<X> elements(index n) {
 template <class Y>
 index differing(const view<const Y>& a, const view<const Y>& b) {
   index count = 0;
-  for (index r = 0; r < rows; ++r) {
+  for (index r = 0; r < a.extent(0); ++r) {
     for (index i = 0; i < a.extent(1); ++i) {
       const double x = static_cast<double>(regroup::widen(a(r, i))), y = static_cast<double>(regroup::widen(b(r, i)));
       count += (x == y && std::signbit(x) == std::signbit(y)) || (x != x && y != y) ? 0 : 1;
@@ -73,6 +73,52 @@ void expect_same(index n, const Verb& verb, const std::string& what) {
       const view<Y> y(beside.data() + shift, {rows, n});
       verb(threads == 1 ? worker_of(regroup::seq) : worker_of(regroup::par.with_threads(threads)), x, y);
       EXPECT_EQ(differing<Y>(y, spread), 0) << what << ", rows of " << n << ", " << threads << " threads, from " << shift;
+    }
+  }
+}
+
+/// A row alone whose elements, or outputs, or both, lie apart, or which is written in place, beside the row side by side.
+template <class X, class Y, class Verb>
+void expect_same_apart(index n, const Verb& verb, const std::string& what) {
+  const std::vector<X> xs = elements<X>(n);
+  const regroup::parallel two = regroup::par.with_threads(2);
+  for (index r = 0; r < rows; ++r) {
+    const view<const X> x(xs.data() + r * n, {1, n});
+    std::vector<Y> beside(static_cast<std::size_t>(n));
+    const view<Y> expected(beside.data(), {1, n});
+    verb(worker_of(regroup::seq), x, expected, r);
+    std::vector<X> memory(static_cast<std::size_t>(3 * n));
+    std::vector<Y> results(static_cast<std::size_t>(2 * n));
+    const view<X> spread(memory.data() + 3 * (n - 1), {1, n}, {3 * n, -3});
+    const view<Y> put(results.data(), {1, n}, {2 * n, 2});
+    for (index i = 0; i < n; ++i) spread(0, i) = x(0, i);
+    const auto same = [&](const auto& from, const view<Y>& to, const std::string& where) {
+      verb(r % 2 == 0 ? worker_of(regroup::seq) : worker_of(two), view<const X>(from), to, r);
+      EXPECT_EQ(differing<Y>(to, expected), 0) << what << ", row " << r << " of " << n << ", " << where;
+    };
+    same(spread, put, "both apart");
+    same(x, put, "outputs apart");
+    same(spread, view<Y>(results.data(), {1, n}), "elements apart");
+    if constexpr (std::same_as<X, Y>) same(spread, spread, "in place");
+  }
+}
+
+/// What the verbs of a row give.
+template <class X, class Y>
+void rows_apart() {
+  for (const index n : {1, 37, 257, 1000, 4095, 4097, 33'000, 65'537, 70'001, 300'000}) {
+    expect_same_apart<X, Y>(
+        n, [](const auto& ex, const auto& x, const auto& y, index) { softmax(ex, x, y, {.scale = 0.75}); }, "softmax");
+    expect_same_apart<X, Y>(
+        n, [](const auto& ex, const auto& x, const auto& y, index) { log_softmax(ex, x, y); }, "log_softmax");
+    if constexpr (std::same_as<X, Y>) {
+      expect_same_apart<X, Y>(
+          n,
+          [n](const auto& ex, const auto& x, const auto& y, index r) {
+            const std::vector<index> target = {r == 5 ? ignored : n * r / rows};
+            cross_entropy(ex, x, target, {.reduction = regroup::loss_reduction::sum, .gradient = y});
+          },
+          "cross_entropy");
     }
   }
 }
@@ -109,6 +155,11 @@ TEST(softmax_loops, halves) { all_verbs<regroup::float16, regroup::float16>(); }
 TEST(softmax_loops, halves_to_floats) { all_verbs<regroup::float16, float>(); }
 TEST(softmax_loops, bfloats) { all_verbs<regroup::bfloat16, regroup::bfloat16>(); }
 TEST(softmax_loops, bfloats_to_floats) { all_verbs<regroup::bfloat16, float>(); }
+
+TEST(softmax_loops, floats_apart) { rows_apart<float, float>(); }
+TEST(softmax_loops, doubles_apart) { rows_apart<double, double>(); }
+TEST(softmax_loops, bfloats_apart) { rows_apart<regroup::bfloat16, regroup::bfloat16>(); }
+TEST(softmax_loops, halves_apart_to_floats) { rows_apart<regroup::float16, float>(); }
 
 /// A view's rows of 1,001 elements past the caches, with targets everywhere in a row and in a line.
 TEST(softmax_loops, gradients_past_the_caches) {

@@ -93,20 +93,24 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   const index threads = std::max(concurrency_of(ex), 1);
   const bool is_near = length <= longest_two_sweep_row;
   const bool are_few = length >= 8 * tile_elements && count < (is_near ? std::min<index>(threads, 64) : 64);
+  // Rows [first, last) of some that are side by side, of which the first is row `number` of all.
+  const auto sweep_near = [&](const auto& xs, const auto& ys, index first, index last, index number, bool goes_past) {
+    near_sweep<x, y> sweep(length, seen, goes_past);
+    host::dispatch([&] {
+      sweep.rows(xs, ys, first, last, [&](index k, const auto& state) { return look(number + k, state); });
+    });
+  };
   if constexpr (has_row_kernels<x, y>) {
     using columns = columns_as_rows<x, y>;
     if (group > 1 && !is_contiguous && are_turned(length) && host::are_enough(ex, count, length)) {
       const index together = columns::together(length);
       in_groups(count >= 4 * together * threads ? together : group, [&](index first, index last) {
         columns(length).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {
-          const auto look_at = [&](index k, const auto& state) { return look(row + k, state); };
-          if (is_near) {
-            near_sweep<x, y> sweep(length, seen, false);
-            host::dispatch([&] { sweep.rows(xs, ys, 0, n, look_at); });
-          } else {
-            const auto alone = worker_of(seq);
-            const tile_sweep<std::remove_cvref_t<decltype(alone)>, x, y> sweep(alone, length, seen, false);
-            for (index k = 0; k < n; ++k) sweep.row(xs, ys, k, look_at);
+          if (is_near) return sweep_near(xs, ys, 0, n, row, false);
+          const auto alone = worker_of(seq);
+          const tile_sweep<std::remove_cvref_t<decltype(alone)>, x, y> sweep(alone, length, seen, false);
+          for (index k = 0; k < n; ++k) {
+            sweep.row(xs, ys, k, [&](index, const auto& state) { return look(row + k, state); });
           }
         });
       });
@@ -131,19 +135,16 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     if (is_contiguous && is_near && (!are_few || outputs_need_weights<Out, Look, Real>())) {
       // The ends of a group overlap with nothing: all rows for one thread, or up to 8 groups of 4 and more for each.
       const index turns = concurrency_of(ex) == 1 ? 1 : threads * std::clamp<index>(count / threads / 4, 1, 8);
-      in_groups(std::max(some, (count + turns - 1) / turns), [&](index first, index last) {
-        near_sweep<x, y> sweep(length, seen, past_caches);
-        host::dispatch([&] { sweep.rows(in, out, first, last, look); });
-      });
+      in_groups(std::max(some, (count + turns - 1) / turns),
+                [&](index first, index last) { sweep_near(in, out, first, last, 0, past_caches); });
       return;
     }
-    if (is_contiguous) {
-      return each_alone([&](const auto& on) {
-        return tile_sweep<std::remove_cvref_t<decltype(on)>, x, y>(on, length, seen, past_caches);
-      });
-    }
+    each_alone([&](const auto& on) {
+      return tile_sweep<std::remove_cvref_t<decltype(on)>, x, y>(on, length, seen, past_caches);
+    });
+  } else {
+    each_alone([&](const auto& on) { return far_sweep(on, seen); });
   }
-  each_alone([&](const auto& on) { return far_sweep(on, seen); });
 }
 
 /// The rows along an axis of a view.

@@ -4,8 +4,8 @@
 // or nothing.
 //   near_sweep: rows side by side in memory that a cache holds, on one thread: every exponential is computed once, and a
 //               row is written while the weights of the next one are computed (softmax_kernels.hpp)
-//   tile_sweep: a row side by side in memory, its tiles swept like rows, by an executor's threads
-//   far_sweep:  any row, by folds that an executor spreads over its threads
+//   tile_sweep: any row, its tiles swept like rows, by an executor's threads; tiles whose elements lie apart are copied
+//   far_sweep:  a row that the library has no loops for, by folds that an executor spreads over its threads
 // Level: lane.
 #pragma once
 
@@ -19,6 +19,7 @@
 #include <optional>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/algorithms/softmax_kernels.hpp"
@@ -131,8 +132,32 @@ class near_sweep {
 #pragma clang attribute pop
 #endif
 
-/// Sweeps a row of any length side by side in memory, from X to Y, by the library's loops on an executor's threads: its tiles
-/// as if they were rows.
+/// The tiles of a row in memory: where they stand, or, where elements lie apart, copies, of which the last two are kept.
+template <class X>
+class row_tiles {
+ public:
+  explicit row_tiles(const strided<const X>& row) : row_(row) {
+    if (row.contiguous() == nullptr) {
+      copies_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(std::min(2 * tile_elements, row.count)));
+    }
+  }
+  const X* operator[](index t) {
+    const index first = t * tile_elements;
+    if (!copies_) return row_.first + first;
+    X* const copy = copies_.get() + t % 2 * tile_elements;
+    if (std::exchange(held_[static_cast<std::size_t>(t % 2)], t) != t) {
+      for (index i = 0; i < std::min(tile_elements, row_.count - first); ++i) copy[i] = row_[first + i];
+    }
+    return copy;
+  }
+
+ private:
+  strided<const X> row_;
+  std::unique_ptr<X[]> copies_;
+  std::array<index, 2> held_ = {-1, -1};
+};
+
+/// Sweeps a row of any length, from X to Y, by the library's loops on an executor's threads: its tiles as if they were rows.
 template <executor Executor, class X, class Y>
 class tile_sweep {
   using Real = widened<X>;
@@ -148,12 +173,12 @@ class tile_sweep {
 
   template <class In, class Out, class Look>
   void row(const In& in, const Out& out, index row, const Look& look) const {
-    const X* const x = in[row].first;
+    const strided<const X> x = in[row];
     const row_state state = length_ > longest_two_sweep_row ? of_tiles(x) : of_row(x);
     if constexpr (std::same_as<Out, std::nullopt_t>) {
       look(row, state);
     } else {
-      write(x, out[row].first, state.m, look(row, state).of_row());
+      write(x, out[row], state.m, look(row, state).of_row());
     }
   }
 
@@ -181,21 +206,21 @@ class tile_sweep {
   }
   /// The sum of the weights of tile t, before `last`, in plus's order, under `above`, which becomes the largest element of the
   /// next one, if it is whole.
-  Real sum(const X* x, index t, index last, Real& above) const {
-    const X* const at = x + t * tile_elements;
+  Real sum(row_tiles<X>& x, index t, index last, Real& above) const {
     const bool has_next = t + 1 < last && size_of(t + 1) == tile_elements;
     Real leaf;
-    above = kernels_.sweep(form_of(t), {at, nullptr, above, has_next ? at + tile_elements : at, {}}, &leaf);
+    above = kernels_.sweep(form_of(t), {x[t], nullptr, above, x[has_next ? t + 1 : t], {}}, &leaf);
     return leaf;
   }
-  [[nodiscard]] Real largest(const X* x, index t) const {
-    return detail::peak<Real>{}.lower(kernels_.largest(form_of(t), x + t * tile_elements));
+  [[nodiscard]] Real largest(row_tiles<X>& x, index t) const {
+    return detail::peak<Real>{}.lower(kernels_.largest(form_of(t), x[t]));
   }
 
   /// log_sum_exp's tree: every tile has its own maximum.
-  row_state of_tiles(const X* x) const {
+  row_state of_tiles(const strided<const X>& row) const {
     const log_sum_exp<Real> m;
     return fold(m, [&](index first, index tiles) {
+      row_tiles<X> x(row);
       std::array<row_state, most_tiles> leaves;
       Real above = largest(x, first);
       for (index t = first; t < first + tiles; ++t) {
@@ -204,22 +229,23 @@ class tile_sweep {
         const Real s = plus<Real>{}.lower(sum(x, t, first + tiles, above));
         auto& leaf = leaves[static_cast<std::size_t>(t - first)];
         leaf = {math::select(s == s, top, s), s};
-        if (!math::is_finite(top))
-          leaf = host::leaf(over{m, seen_}, host::tile(host::load_from<X>{x + t * tile_elements}, size_of(t)));
+        if (!math::is_finite(top)) leaf = leaf_of_tile(x[t], size_of(t), seen_);
       }
       return perfect(m, std::span(leaves.data(), static_cast<std::size_t>(tiles)));
     });
   }
   /// The row's maximum, then plus's tree.
-  row_state of_row(const X* x) const {
+  row_state of_row(const strided<const X>& row) const {
     Real m = fold(detail::peak<Real>{}, [&](index first, index tiles) {
+      row_tiles<X> x(row);
       Real top = detail::peak<Real>{}.identity();
       for (index t = first; t < first + tiles; ++t) top = detail::peak<Real>{}(top, largest(x, t));
       return top;
     });
-    if (!math::is_finite(m)) m = maximum_of(x, length_, seen_);
+    if (!math::is_finite(m)) m = maximum_of(row, length_, seen_);
     const Real s = fold(plus<Real>{}, [&](index first, index tiles) {
-      std::array<Real, most_tiles> leaves;
+      std::array<Real, most_tiles> leaves{};
+      row_tiles<X> x(row);
       for (index t = first; t < first + tiles; ++t) {
         Real above = m;
         leaves[static_cast<std::size_t>(t - first)] = sum(x, t, first + tiles, above);
@@ -229,15 +255,33 @@ class tile_sweep {
     return {m, plus<Real>{}.lower(s)};
   }
 
-  /// The outputs, from the elements.
-  void write(const X* x, Y* y, Real m, const row_map<Real>& map) const {
+  /// The outputs, from the elements: of a chunk at once, or, where elements lie apart, of so few that copying them overlaps.
+  void write(const strided<const X>& x, const strided<Y>& y, Real m, const row_map<Real>& map) const {
     each_chunk([&](index tile, index tiles, index) {
       const index first = tile * tile_elements, last = std::min((tile + tiles) * tile_elements, length_);
-      if (map.kind == row_map_kind::zeros) return std::fill(y + first, y + last, static_cast<Y>(Real{0}));
-      kernels_.write({last - first, whole_.scale, whole_.past_caches},
-                     {x + first, nullptr, y + first, m, {map.kind, map.a, map.b, map.single - first, map.value}});
-      if (whole_.past_caches) finish_past_caches();
+      if (x.contiguous() != nullptr && y.contiguous() != nullptr) {
+        put(x.first + first, y.first + first, first, last - first, whole_.past_caches, m, map);
+        if (whole_.past_caches) finish_past_caches();
+        return;
+      }
+      std::array<X, 2 * lanes> from;
+      std::array<Y, 2 * lanes> to;
+      for (index i = first; i < last; i += 2 * lanes) {
+        const index n = std::min(2 * lanes, last - i);
+        for (index k = 0; k < n; ++k) from[static_cast<std::size_t>(k)] = x[i + k];
+        put(from.data(), to.data(), i, n, false, m, map);
+        for (index k = 0; k < n; ++k) y[i + k] = to[static_cast<std::size_t>(k)];
+      }
     });
+  }
+  /// The outputs of n elements, the first of them the row's `first`.
+  void put(const X* x, Y* y, index first, index n, bool past_caches, Real m, const row_map<Real>& map) const {
+    if (map.kind == row_map_kind::zeros) {
+      std::fill(y, y + n, static_cast<Y>(Real{0}));
+    } else {
+      kernels_.write({n, whole_.scale, past_caches},
+                     {x, nullptr, y, m, {map.kind, map.a, map.b, map.single - first, map.value}});
+    }
   }
 
   const Executor& ex_;
@@ -248,7 +292,7 @@ class tile_sweep {
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
 };
 
-/// Sweeps any row by folds of an executor.
+/// Sweeps any row by folds of an executor, from any type to any other.
 template <executor Executor, std::floating_point Real>
 class far_sweep {
  public:

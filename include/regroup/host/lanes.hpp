@@ -175,12 +175,35 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
   }
 }
 
+/// Elements side by side: at least one, a tile at most.
+template <class X>
+struct stretch {
+  const X* first;
+  index size;
+};
+
+/// The leaves of `n` <= L stretches, by one dispatched call, whichever verb asks.
+template <class M, class X>
+void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M>>& leaves) {
+  run<is_plain<state_of<M>, X>>([&] {
+    for (index k = 0; k < n; ++k) leaves.set(k, leaf(m, tile<load_from<X>>{{from[k].first}, from[k].size}));
+  });
+}
+
 /// The leaf of a tile of at least one element.
 template <class M, class Load>
 state_of<M> leaf_of(const M& m, const tile<Load>& t) {
   std::optional<state_of<M>> state;
   run<is_plain<state_of<M>, std::remove_cvref_t<decltype(t[0])>>>([&] { state.emplace(leaf(m, t)); });
   return *std::move(state);
+}
+template <class M, class X>
+requires is_plain<state_of<M>, X>
+state_of<M> leaf_of(const M& m, const tile<load_from<X>>& t) {
+  const stretch<X> all{t.load().first, t.size()};
+  columns<state_of<M>> leaf;
+  fold_leaves(m, &all, 1, leaf);
+  return leaf.get(0);
 }
 
 /// The leaf of `n` >= 1 contiguous elements, the first of them at place `offset` of its tile.
@@ -217,25 +240,25 @@ template <batch Batch, class M, class Sink>
 void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& sink) {
   using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
   if constexpr (is_plain<state_of<M>, element>) {
+    std::array<stretch<element>, lanes> together;
+    columns<state_of<M>> states;
     while (first < last) {
-      columns<state_of<M>> states;
-      const index most = std::min(last - first, lanes);
-      index done = 0;
-      dispatch([&] {
-        for (; done < most; ++done) {
-          const auto row = b[first + done];
-          const auto* const data = contiguous(row);
-          if (data == nullptr || row.size() == 0 || row.size() > tile_elements) break;
-          find_pages_ahead(data, static_cast<std::size_t>(row.size()) * sizeof(element));
-          states.set(done, leaf(m, tile<load_from<element>>{{data}, row.size()}));
-        }
-      });
-      for (index i = 0; i < done; ++i) sink(first + i, states.get(i));
-      if (done < most) {
-        sink(first + done, fold_source(m, b[first + done]));
-        ++done;
+      index n = 0;
+      for (; n < std::min(last - first, lanes); ++n) {
+        const auto row = b[first + n];
+        const auto* const data = contiguous(row);
+        if (data == nullptr || row.size() == 0 || row.size() > tile_elements) break;
+        find_pages_ahead(data, static_cast<std::size_t>(row.size()) * sizeof(element));
+        together[static_cast<std::size_t>(n)] = {data, row.size()};
       }
-      first += done;
+      if (n > 0) {
+        fold_leaves(m, together.data(), n, states);
+        for (index k = 0; k < n; ++k) sink(first + k, states.get(k));
+      } else {
+        sink(first, fold_source(m, b[first]));
+        n = 1;
+      }
+      first += n;
     }
   } else {
     for (index row = first; row < last; ++row) sink(row, fold_source(m, b[row]));
