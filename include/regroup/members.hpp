@@ -26,6 +26,17 @@ concept optional_like = requires(const T& x) {
   { x.has_value() } -> std::same_as<bool>;
   *x;
 };
+/// A pair of reals that is no aggregate: std::complex, and those that are made like it.
+template <class T>
+concept complex_like = std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type) &&
+    requires(const T& x, const typename T::value_type& part) {
+  { x.real() } -> std::convertible_to<typename T::value_type>;
+  { x.imag() } -> std::convertible_to<typename T::value_type>;
+  T(part, part);
+};
+/// A range whose elements come in any order.
+template <class T>
+concept unordered = std::ranges::forward_range<const T> && requires { typename T::hasher; };
 template <class T>
 concept half = std::same_as<T, float16> || std::same_as<T, bfloat16>;
 
@@ -197,7 +208,7 @@ constexpr bool tuple_transparent(std::index_sequence<I...>) {
 }
 template <class T>
 constexpr bool transparent() {
-  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || half<T> || std::is_empty_v<T>) {
+  if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || half<T> || complex_like<T> || std::is_empty_v<T>) {
     return true;
   } else if constexpr (std::ranges::forward_range<const T>) {
     return transparent<std::remove_cvref_t<std::ranges::range_value_t<const T>>>();
@@ -217,7 +228,8 @@ constexpr bool transparent() {
 template <class T>
 inline constexpr bool is_transparent = detail::transparent<std::remove_cvref_t<T>>();
 
-/// Calls f(x) for every arithmetic value inside a transparent object, and f.size(n) before the n elements of a range.
+/// Calls f(x) for every arithmetic value inside a transparent object, and f.size(n) before the n elements of a range, or, if f
+/// has it, f.unordered(range) for one whose elements come in any order.
 template <class T, class F>
 constexpr void visit(T& x, F& f) {
   using value = std::remove_cvref_t<T>;
@@ -226,6 +238,13 @@ constexpr void visit(T& x, F& f) {
   } else if constexpr (std::is_enum_v<value>) {
     const auto number = static_cast<std::underlying_type_t<value>>(x);
     f(number);
+  } else if constexpr (complex_like<value>) {
+    auto real = x.real(), imag = x.imag();
+    f(real);
+    f(imag);
+    if constexpr (!std::is_const_v<T>) x = value(real, imag);
+  } else if constexpr (unordered<value> && requires { f.unordered(x); }) {
+    f.unordered(x);
   } else if constexpr (std::ranges::forward_range<T>) {
     f.size(static_cast<std::size_t>(std::ranges::distance(x)));
     if constexpr (std::is_lvalue_reference_v<std::ranges::range_reference_t<T>>) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <ranges>
 #include <type_traits>
 #include <utility>
 
@@ -62,17 +63,27 @@ concept has_members = requires(const M& m) { m.members(); };
 template <class M, class X>
 concept monoid_over = monoid<M> && (has_lift<M, X> || std::convertible_to<widened<X>, state_of<M>>);
 
+namespace detail {
+/// What a monoid declares of itself.
+template <class Declared>
+constexpr bool declared(const Declared& is) {
+  static_assert(std::same_as<Declared, bool>,
+                "regroup: what a monoid declares of itself is a bool, `static constexpr bool is_commutative = true`");
+  return static_cast<bool>(is);
+}
+}  // namespace detail
+
 /// a b == b a, within the error bound (ours: bitwise). Declared by `static constexpr bool is_commutative = true`.
 template <class M>
 inline constexpr bool is_commutative = [] {
-  if constexpr (requires { M::is_commutative; }) return bool{M::is_commutative};
+  if constexpr (requires { M::is_commutative; }) return detail::declared(M::is_commutative);
   return false;
 }();
 
 /// Associativity holds bitwise (integers, min, max, ...). Declared by `static constexpr bool is_exact = true`.
 template <class M>
 inline constexpr bool is_exact = [] {
-  if constexpr (requires { M::is_exact; }) return bool{M::is_exact};
+  if constexpr (requires { M::is_exact; }) return detail::declared(M::is_exact);
   return false;
 }();
 
@@ -80,7 +91,7 @@ inline constexpr bool is_exact = [] {
 /// bool is_quick = true`; taken to be so of states that are integers.
 template <class M>
 inline constexpr bool is_quick = [] {
-  if constexpr (requires { M::is_quick; }) return bool{M::is_quick};
+  if constexpr (requires { M::is_quick; }) return detail::declared(M::is_quick);
   return std::is_integral_v<state_of<M>>;
 }();
 
@@ -177,6 +188,14 @@ constexpr bool cuts_off() {
   }
   return false;
 }
+/// Whether numbers of `From`, as they are, become states of `State` though some do not fit.
+template <class From, class State>
+constexpr bool narrows() {
+  if constexpr (std::is_integral_v<From> && std::is_integral_v<State> && !std::same_as<State, bool>) {
+    return std::numeric_limits<From>::digits > std::numeric_limits<State>::digits;
+  }
+  return cuts_off<From, State>();
+}
 /// What a monoid would be without, and nobody would know.
 template <class M, class X>
 constexpr void require_members_are_seen() {
@@ -189,6 +208,14 @@ constexpr void require_members_are_seen() {
                 "regroup: this monoid's `lower` is not const, or does not take a state, so nothing would call it");
   static_assert(!requires { &M::lift_tile; },
                 "regroup: `lift_tile` takes tiles of many types: make it a template, `lift_tile(const auto& tile) const`");
+  static_assert(has_lift<M, X> || !narrows<widened<X>, state>(),
+                "regroup: these elements hold more than `identity()`'s type, the state's: return 0.0 there, not 0, or give the "
+                "monoid a `lift` that says what becomes of them");
+  if constexpr (has_lower<M>) {
+    using answer = std::remove_cvref_t<decltype(std::declval<const M&>().lower(std::declval<const state&>()))>;
+    static_assert(!std::ranges::view<answer> || !std::ranges::borrowed_range<answer> || std::is_trivially_copyable_v<state>,
+                  "regroup: this `lower` returns a view of a state, which is gone by then: let it return what it shows");
+  }
   if constexpr (has_lift<M, X>) {
     using lifted = std::remove_cvref_t<decltype(std::declval<const M&>().lift(widen(std::declval<const X&>())))>;
     static_assert(std::convertible_to<lifted, state>, "regroup: a monoid's `lift` returns a state, the type of `identity()`");

@@ -9,6 +9,7 @@
 #include <span>
 #include <tuple>
 
+#include "regroup/error.hpp"
 #include "regroup/laws/bounds_of_sums.hpp"
 #include "regroup/laws/bounds_of_weights.hpp"
 #include "regroup/laws/image.hpp"
@@ -29,9 +30,20 @@ errors state_errors(const M& m, std::span<const X> xs, index depth) {
   if constexpr (requires { bound<M>::state(m, xs, depth); }) {
     return bound<M>::state(m, xs, depth);
   } else if constexpr (requires { m.error_bound(xs, depth); }) {
-    errors found;
-    for (const cell& c : image_of(m.error_bound(xs, depth))) {
-      if (c.what == cell::kind::real) found.push_back(c.value);
+    const auto reals = [](const image& cells) {
+      errors found;
+      for (const cell& c : cells) {
+        if (c.what == cell::kind::real) found.push_back(c.value);
+      }
+      return found;
+    };
+    const errors found = reals(image_of(m.error_bound(xs, depth)));
+    if constexpr (members::is_transparent<state_of<M>>) {
+      const std::size_t needed = reals(image_of(fold(m, lift_all(m, xs).all()))).size();
+      if (found.size() < needed) {
+        throw_argument("error_bound gives one error for every real of a state, here " + std::to_string(needed) + "; got " +
+                       std::to_string(found.size()));
+      }
     }
     return found;
   } else {

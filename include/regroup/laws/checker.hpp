@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cfenv>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <iterator>
@@ -56,12 +58,26 @@ concept names_lift = std::is_class_v<M> && !std::is_final_v<M> && !requires {
 template <class M>
 concept element_is_known = has_lift<M, lifted_element<M>> || !names_lift<M>;
 
-/// Lengths about the edges of lanes, warps and tiles, short ones first: a state that
-/// owns memory may grow with what it holds, so it sees one tile at most.
+/// A thread's mode of rounding, for a while.
+class rounding_mode {
+ public:
+  explicit rounding_mode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
+  rounding_mode(const rounding_mode&) = delete;
+  rounding_mode& operator=(const rounding_mode&) = delete;
+  ~rounding_mode() { std::fesetround(before_); }
+
+ private:
+  int before_;
+};
+
+/// Lengths about the edges of lanes, warps and tiles, short ones first, and others: a state that owns memory may grow with what
+/// it holds, so it sees one tile at most.
 inline index long_length(std::uint64_t word, std::size_t base, bool is_plain) {
   constexpr index edges[] = {1,   2,   3,   4,   5,   31,  32,   33,   0,    7,    63,   64,
                              127, 128, 129, 255, 300, 700, 4095, 4096, 4097, 8192, 8193, 20489};
-  return edges[word % (base < 3 ? 18 : is_plain ? std::size(edges) : 21)];
+  const std::uint64_t known = base < 3 ? 18 : is_plain ? std::size(edges) : 21;
+  const std::uint64_t at = word % (known + 3);
+  return at < known ? edges[at] : static_cast<index>(mix(word) % static_cast<std::uint64_t>(edges[known - 1]));
 }
 
 template <class M, class X, class Generate, class Options, class Reference>
@@ -98,9 +114,11 @@ class checker {
       if (!options_.strict && f.result == finding::outcome::holds) {
         finding more = check(l, true);
         if (more.result == finding::outcome::falls) {
-          more.result = finding::outcome::note;
-          more.remark = remark_;
-          r.findings.push_back(std::move(f));
+          if (!falls_anyway_) {
+            more.result = finding::outcome::note;
+            more.remark = remark_;
+            r.findings.push_back(std::move(f));
+          }
           r.findings.push_back(std::move(more));
           continue;
         }
@@ -140,7 +158,7 @@ class checker {
 
   /// The errors allowed to each equation of a law; bitwise laws allow none.
   std::vector<errors> allowed(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, const collector& found,
-                              bool bitwise_too, bool& overflow) const {
+                              bool bitwise_too, bool& overflow) {
     std::vector<errors> all(found.all.size());
     if (l.asks == strength::bitwise || (l.asks == strength::declared && bitwise_too) || is_exact<M>) return all;
     constexpr bool known_state = requires { bound<M>::state(m_, xs, index{}); }
@@ -166,6 +184,7 @@ class checker {
       for (long double& e : all[i]) e *= against_reference ? 1 : 2;
     }
     if (estimate) estimate_errors(l, xs, word, found, all, overflow);
+    estimated_ = estimated_ || estimate;
     return all;
   }
 
@@ -178,52 +197,71 @@ class checker {
     return by.was_huge();
   }
 
-  /// Twice the largest move of each real under nudges, the left side's and the right side's together.
+  /// Twice what rounding may do to each real of those equations whose errors nobody has told: the largest move under nudges, or
+  /// less where nudges a thousand times as large do not move it by the square root of that, for then it jumps; or what other
+  /// modes of rounding do, up to some units of the largest number for each element: a combine may keep what it rounded away.
   void estimate_errors(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, const collector& found,
                        std::vector<errors>& all, bool& overflow) const {
-    std::vector<std::vector<long double>> moves(all.size());
-    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) {
-      nudge by;
-      by.start(pattern);
+    long double unit = 0;
+    const auto moves = [&](auto... start) {
       collector moved;
+      nudge by;
+      by.start(start...);
       evaluate(l, xs, word, by, moved);
       overflow = overflow || by.was_huge();
-      for (std::size_t i = 0; i < all.size() && i < moved.all.size(); ++i) {
-        if (!all[i].empty()) continue;
-        std::size_t real = 0;
-        const auto note = [&](const image& before, const image& after) {
-          std::size_t k = real;
-          for (std::size_t c = 0; c < before.size() && c < after.size(); ++c) {
-            if (before[c].what != cell::kind::real) continue;
-            if (moves[i].size() <= k) moves[i].resize(k + 1);
-            const long double move = std::fabs(after[c].value - before[c].value);
-            if (std::isfinite(before[c].value))
-              moves[i][k] = std::fmax(moves[i][k], std::isnan(move) ? HUGE_VALL : move);
-            ++k;
-          }
-        };
-        note(found.all[i].left, moved.all[i].left);
-        note(found.all[i].right, moved.all[i].right);
-      }
+      unit = std::fmax(unit, by.largest_unit());
+      return moved;
+    };
+    std::vector<errors> fine(all.size()), coarse(all.size()), modes(all.size());
+    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) {
+      add_moves(found, moves(pattern), fine);
+      add_moves(found, moves(pattern, nudge::coarse), coarse);
+    }
+    for (const int mode : {FE_UPWARD, FE_DOWNWARD}) {
+      const rounding_mode here(mode);
+      add_moves(found, moves(0), modes);
     }
     for (std::size_t i = 0; i < all.size(); ++i) {
-      if (all[i].empty()) {
-        all[i] = moves[i];
-        for (long double& e : all[i]) e *= 2;
+      if (!all[i].empty()) continue;
+      const long double units = nudge::units * unit * static_cast<long double>(xs.size());
+      for (std::size_t k = 0; k < fine[i].size(); ++k) {
+        const long double smooth = std::fmin(fine[i][k], coarse[i][k] / std::sqrt(static_cast<long double>(nudge::coarse)));
+        all[i].push_back(2 * std::fmax(smooth, std::fmin(modes[i][k], units)));
       }
     }
   }
 
-  verdict judge_trial(const law<M, X>& l, const trial& t, bool strict, collector& into) const {
-    const sequence<X> xs = elements(l, t, strict);
-    const std::uint64_t word = t.shape;
+  /// How far the reals of each equation have moved, the left side's and the right side's together: the most so far.
+  static void add_moves(const collector& found, const collector& moved, std::vector<errors>& most) {
+    for (std::size_t i = 0; i < found.all.size() && i < moved.all.size(); ++i) {
+      const auto add = [&](const image& before, const image& after) {
+        std::size_t k = 0;
+        for (std::size_t c = 0; c < before.size(); ++c) {
+          if (before[c].what != cell::kind::real) continue;
+          if (most[i].size() <= k) most[i].resize(k + 1);
+          if (c < after.size() && std::isfinite(before[c].value)) {
+            const long double move = std::fabs(after[c].value - before[c].value);
+            most[i][k] = std::fmax(most[i][k], std::isnan(move) ? HUGE_VALL : move);
+          }
+          ++k;
+        }
+      };
+      add(found.all[i].left, moved.all[i].left);
+      add(found.all[i].right, moved.all[i].right);
+    }
+  }
+
+  verdict judge_trial(const law<M, X>& l, const trial& t, bool strict, collector& into) {
+    return judge_elements(l, elements(l, t, strict), t.shape, strict, into);
+  }
+  verdict judge_elements(const law<M, X>& l, const sequence<X>& xs, std::uint64_t word, bool strict, collector& into) {
     nudge still;
     still.start(0);
     evaluate(l, xs.all(), word, still, into);
     verdict v;
     const zeros z = strict ? zeros::signed_ : zeros::equal;
     const bool same_bits = std::ranges::all_of(
-        into.all, [&](const sides& s) { return s.opaque ? s.opaque_equal : same(s.left, s.right, z); });
+        into.all, [&](const sides& s) { return s.equal && (s.opaque || same(s.left, s.right, z)); });
     if (same_bits) return v;
     bool overflow = !strict && is_near_overflow(l, xs.all(), word);
     const std::vector<errors> bounds = allowed(l, xs.all(), word, into, strict, overflow);
@@ -238,6 +276,7 @@ class checker {
   finding check(const law<M, X>& l, bool strict) {
     finding f;
     f.law = l.name;
+    estimated_ = false;
     search_settings settings;
     settings.seed = mix(options_.seed) ^ mix(std::hash<std::string_view>{}(l.name));
     settings.cases = l.most == 0 ? 1 : l.is_long ? std::max(options_.cases / 10, 1) : options_.cases;
@@ -252,6 +291,7 @@ class checker {
       return v.holds;
     });
     f.cases = found.cases;
+    f.estimated = estimated_;
     if (found.counterexample) explain(l, *found.counterexample, strict, f);
     return f;
   }
@@ -273,14 +313,20 @@ class checker {
     f.right_name = s.right_name;
     f.left = s.left_text;
     f.right = s.right_text;
-    f.difference = s.opaque ? "not ==" : text_of(static_cast<double>(v.difference));
-    f.bound = v.bitwise || s.opaque ? "0 (bitwise)" : text_of(static_cast<float>(v.allowed));
+    f.difference = s.opaque ? "not ==, all that there is to ask a type that cannot be taken apart into numbers"
+                   : s.equal ? text_of(static_cast<double>(v.difference))
+                             : "not ==, though their elements are";
+    f.bound = v.bitwise || s.opaque || !s.equal
+                  ? "0 (bitwise)"
+                  : text_of(static_cast<float>(v.allowed)) + (estimated_ ? ", by nudges; an error_bound would tell" : "");
     bool special = false;
     for (const X& x : xs.all()) {
       if constexpr (members::is_transparent<X>) {
         for (const cell& c : image_of(x)) special = special || !std::isfinite(c.value);
       }
     }
+    collector again;
+    falls_anyway_ = strict && !special && !judge_elements(l, xs, t.shape, false, again).holds;
     remark_ = special                        ? "with NaN or infinities among the elements"
               : l.asks == strength::declared ? "held within rounding but not bitwise"
                                              : "in the sign of a zero";
@@ -323,6 +369,8 @@ class checker {
   const Reference& reference_;
   std::vector<law<M, X>> laws_;
   std::string remark_;
+  bool estimated_ = false;     ///< whether a bound of the law at hand was measured
+  bool falls_anyway_ = false;  ///< what was searched for strictly falls without it
 };
 
 }  // namespace detail

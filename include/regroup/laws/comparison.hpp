@@ -2,7 +2,8 @@
 // When two evaluations of one expression count as equal: the same bits, or reals within what rounding can do. For a
 // monoid whose error nobody has told us, that is measured: the same expression is evaluated again with every number that
 // enters and leaves a combine moved by a few units in its last place, in several patterns of signs (stochastic arithmetic:
-// Vignes; Parker). What rounding can do, such nudges do as well; what they cannot do is a broken law. Level: element.
+// Vignes; Parker). What rounding can do, such nudges do as well, and what they cannot do is a broken law; nor is what they do
+// by taking another branch, which much larger nudges do no more of. Level: element.
 #pragma once
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <ranges>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,10 +25,12 @@ namespace regroup::laws {
 class nudge {
  public:
   static constexpr int patterns = 10;
-  static constexpr int units = 4;  ///< of u, half a unit in the last place of 1
+  static constexpr int units = 4;     ///< of u, half a unit in the last place of 1
+  static constexpr int coarse = 1024;  ///< how many times as large coarse ones are
 
-  void start(int pattern) {
+  void start(int pattern, int scale = 1) {
     pattern_ = pattern;
+    scale_ = scale;
     draw_ = static_cast<std::uint64_t>(pattern);
   }
   [[nodiscard]] bool is_active() const { return pattern_ != 0; }
@@ -41,6 +45,8 @@ class nudge {
   }
   /// Whether a number was so large that products of two of its kind may overflow.
   [[nodiscard]] bool was_huge() const { return huge_; }
+  /// Half a unit in the last place of the largest number that was moved.
+  [[nodiscard]] long double largest_unit() const { return largest_unit_; }
 
  private:
   struct mover {
@@ -49,7 +55,14 @@ class nudge {
     void size(std::size_t) {}
     template <class T>
     void operator()(T& x) {
-      if constexpr (std::is_floating_point_v<T> && !std::is_const_v<T>) x = by.moved(x, underflow);
+      if constexpr (std::is_const_v<T>) {
+      } else if constexpr (std::is_floating_point_v<T>) {
+        x = by.moved(x, underflow, std::numeric_limits<T>::epsilon() / 2, std::numeric_limits<T>::min());
+      } else if constexpr (std::same_as<T, float16>) {
+        x = T(by.moved(widen(x), underflow, 0x1p-11f, 0x1p-14f));
+      } else if constexpr (std::same_as<T, bfloat16>) {
+        x = T(by.moved(widen(x), underflow, 0x1p-8f, 0x1p-126f));
+      }
     }
   };
   template <class State>
@@ -61,21 +74,22 @@ class nudge {
     }
   }
   template <class Real>
-  Real moved(Real x, bool underflow) {
-    using limits = std::numeric_limits<Real>;
+  Real moved(Real x, bool underflow, Real u, Real smallest) {
     if (!std::isfinite(x)) return x;
-    if (std::fabs(x) >= std::ldexp(Real(1), limits::max_exponent / 2 - 4)) huge_ = true;
+    if (std::fabs(x) >= std::ldexp(Real(1), std::numeric_limits<Real>::max_exponent / 2 - 4)) huge_ = true;
+    largest_unit_ = std::fmax(largest_unit_, static_cast<long double>(std::fabs(x) * u));
     draw_ = mix(draw_);
     const bool up = pattern_ == 1 || (pattern_ > 2 && draw_ % 2 == 0);
-    const Real relative = x * (units * limits::epsilon() / 2);
-    const Real absolute = underflow ? limits::min() : Real(0);
-    const Real moved = up ? x + relative + absolute : x - relative - absolute;
-    return std::isfinite(moved) ? moved : x;
+    const Real by = (x * (units * u) + (underflow ? smallest : Real(0))) * static_cast<Real>(scale_);
+    const Real moved = up ? x + by : x - by;
+    return std::isfinite(moved) ? moved : x - (moved > 0 ? std::fabs(by) : -std::fabs(by));
   }
 
   int pattern_ = 0;
+  int scale_ = 1;
   std::uint64_t draw_ = 0;
   bool huge_ = false;
+  long double largest_unit_ = 0;
 };
 
 /// A monoid whose combine is nudged.
@@ -109,8 +123,8 @@ struct nudged {
 /// Both sides of an equation, as numbers.
 struct sides {
   image left, right;
-  bool opaque = false;  ///< not numbers: `opaque_equal` says whether == holds
-  bool opaque_equal = true;
+  bool opaque = false;  ///< not numbers: `equal` says whether == holds
+  bool equal = true;    ///< so it does of ranges that have a == and no NaN: they may hold more than their elements
   bool is_answer = false;
   index depth = 0;
   std::string left_name, right_name;
@@ -135,9 +149,12 @@ class collector {
     if constexpr (members::is_transparent<L> && members::is_transparent<R>) {
       s.left = image_of(left);
       s.right = image_of(right);
+      if constexpr (std::ranges::range<const L> && std::same_as<L, R> && has_equality<L>()) {
+        s.equal = left == right || !same(s.left, s.right) || has_nan(s.left);
+      }
     } else {
       s.opaque = true;
-      s.opaque_equal = bitwise{}(left, right);
+      s.equal = bitwise{}(left, right);
     }
     if (explain) {
       s.left_name = all.size() < names.size() ? names[all.size()].first : left_name;
@@ -162,8 +179,8 @@ struct verdict {
 
 /// Compares one equation against errors allowed to its reals (none: bitwise). False where it falls.
 inline bool judge(const sides& s, const std::vector<long double>& allowed, bool overflow, zeros z, verdict& v) {
-  if (s.opaque) {
-    if (!s.opaque_equal) v.holds = false;
+  if (s.opaque || !s.equal) {
+    v.holds = s.equal;
     return v.holds;
   }
   const auto fall = [&](long double difference, long double bound) {
@@ -178,6 +195,8 @@ inline bool judge(const sides& s, const std::vector<long double>& allowed, bool 
   for (std::size_t i = 0; i < s.left.size(); ++i) {
     cell l = s.left[i];
     cell r = s.right[i];
+    const auto is_number = [](const cell& c) { return c.what != cell::kind::size; };
+    if (l.what != r.what && is_number(l) && is_number(r)) l.what = r.what = cell::kind::real;  // a reference in integers
     if (l.what == cell::kind::real && r.what == cell::kind::real && l.digits != r.digits) {  // a reference in double
       if (l.digits == 24) r.value = static_cast<long double>(static_cast<float>(r.value));
       if (l.digits == 53) r.value = static_cast<long double>(static_cast<double>(r.value));

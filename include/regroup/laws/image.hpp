@@ -3,10 +3,12 @@
 // bitwise with all NaNs as one, is written once, and a reader sees every state the same way. Level: element.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <concepts>
+#include <functional>
 #include <limits>
 #include <ostream>
 #include <ranges>
@@ -35,6 +37,21 @@ namespace detail {
 struct imaging {
   image cells;
   void size(std::size_t n) { cells.push_back({cell::kind::size, 0, static_cast<long double>(n)}); }
+  /// A range that has its elements in any order: in that of their images.
+  template <class Range>
+  void unordered(const Range& range) {
+    std::vector<image> all;
+    for (const auto& element : range) {
+      imaging one;
+      members::visit(element, one);
+      all.push_back(std::move(one.cells));
+    }
+    std::ranges::sort(all, [](const image& a, const image& b) {
+      return std::ranges::lexicographical_compare(a, b, std::less{}, &cell::value, &cell::value);
+    });
+    size(all.size());
+    for (const image& one : all) cells.insert(cells.end(), one.begin(), one.end());
+  }
   template <class T>
   void operator()(const T& x) {
     if constexpr (members::half<T>) {
@@ -63,12 +80,33 @@ inline bool same(const cell& a, const cell& b, zeros z) {
   if (std::isnan(a.value) || std::isnan(b.value)) return std::isnan(a.value) && std::isnan(b.value);
   return a.value == b.value && (z == zeros::equal || std::signbit(a.value) == std::signbit(b.value));
 }
+inline bool has_nan(const image& a) {
+  return std::ranges::any_of(a, [](const cell& c) { return std::isnan(c.value); });
+}
 inline bool same(const image& a, const image& b, zeros z = zeros::signed_) {
   if (a.size() != b.size()) return false;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!same(a[i], b[i], z)) return false;
   }
   return true;
+}
+
+/// Whether == compiles: the standard's containers say that they have it whatever they hold.
+template <class T>
+constexpr bool has_equality() {
+  if constexpr (!std::equality_comparable<T>) {
+    return false;
+  } else if constexpr (std::ranges::forward_range<const T>) {
+    return has_equality<std::remove_cvref_t<std::ranges::range_value_t<const T>>>();
+  } else if constexpr (members::tuple_like<T>) {
+    return []<std::size_t... I>(std::index_sequence<I...>) {
+      return (has_equality<std::remove_cvref_t<std::tuple_element_t<I, T>>>() && ...);
+    }(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else if constexpr (members::optional_like<T>) {
+    return has_equality<std::remove_cvref_t<decltype(*std::declval<const T&>())>>();
+  } else {
+    return true;
+  }
 }
 
 /// The default equivalence of the laws: bitwise, but for NaN, whose payload and sign do not count. Strings, vectors and

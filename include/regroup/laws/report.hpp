@@ -19,7 +19,8 @@ struct finding {
   std::string law;
   outcome result = outcome::holds;
   int cases = 0;                ///< tried
-  int excused = 0;              ///< of them, cases in which numbers overflowed, so nothing can be asked
+  int excused = 0;              ///< of them, cases in which numbers overflowed or had no bound, so nothing can be asked
+  bool estimated = false;       ///< nobody gave the bound
   double worst = 0;             ///< the largest difference, in units of its bound
   std::size_t elements = 0;     ///< of the counterexample
   std::string counterexample;   ///< its elements, cut where the law cuts them
@@ -53,8 +54,11 @@ inline std::ostream& operator<<(std::ostream& out, const finding& f) {
   switch (f.result) {
     case finding::outcome::holds:
       out << "  holds  " << std::left << std::setw(37) << f.law << f.cases << (f.cases == 1 ? " case" : " cases");
-      if (f.worst > 0) out << ", worst difference " << std::setprecision(2) << f.worst << " of the bound";
-      if (f.excused > 0) out << ", " << f.excused << " of them overflowed";
+      if (f.worst > 0) {
+        out << ", worst difference " << std::setprecision(2) << f.worst;
+        out << (f.estimated ? " of what nudges do" : " of the bound");
+      }
+      if (f.excused > 0) out << ", " << f.excused << " of them overflowed or had no bound";
       return out << '\n';
     case finding::outcome::note:
       return out << "  note   " << f.law << ", " << f.remark << ": " << f.left << " and " << f.right
