@@ -118,9 +118,7 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
   }
 
   const double wanted = options.scale.value_or(d == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(d)));
-  if (!(std::abs(wanted) <= static_cast<double>(std::numeric_limits<Real>::max()))) {
-    throw_argument("attention's scale must be finite; got " + std::to_string(wanted));
-  }
+  require_finite_as<Real>(wanted, "attention's scale");
   scale = static_cast<Real>(wanted);
   mask = m.bind(extents);
 }

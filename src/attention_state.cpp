@@ -45,8 +45,8 @@ attention_state<Real> attention_state<Real>::from_normalised(const view<const Re
 
 template <std::floating_point Real>
 void attention_state<Real>::merge(const attention_state& other) {
-  if (other.is_empty()) return;
-  if (is_empty()) {
+  if (other.is_of_nothing()) return;
+  if (is_of_nothing()) {
     *this = other;
     return;
   }

@@ -2,6 +2,7 @@
 // What regroup throws. Every message is one sentence that says what was wrong and what would be right.
 #pragma once
 
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -42,5 +43,13 @@ struct format_error : error {
 [[noreturn]] void throw_offsets(const std::string& sentence);
 [[noreturn]] void throw_overlap(const std::string& sentence);
 [[noreturn]] void throw_format(const std::string& sentence);
+[[noreturn]] void throw_not_finite(const std::string& what, double got, double largest);
+
+/// Throws argument_error, "`what` must be finite", for a number that is not, as a Real.
+template <class Real>
+void require_finite_as(double x, const std::string& what) {
+  constexpr auto largest = static_cast<double>(std::numeric_limits<Real>::max());
+  if (!(-largest <= x && x <= largest)) throw_not_finite(what, x, largest);
+}
 
 }  // namespace regroup

@@ -8,6 +8,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "regroup/error.hpp"
 #include "regroup/view.hpp"
@@ -96,6 +97,58 @@ void require_distinct(const view<T>& out) {
   }
 }
 
+/// The bytes of two views that may meet: the sums of a number of steps along each axis of the one less those of the other.
+class common_bytes {
+ public:
+  template <class T, class U>
+  common_bytes(const view<T>& a, const view<U>& b) {
+    add(1, 0, index{sizeof(T)} - 1);
+    add(1, 1 - index{sizeof(U)}, 0);
+    for (int axis = 0; axis < a.rank(); ++axis) add(a.stride(axis) * index{sizeof(T)}, 0, a.extent(axis) - 1);
+    for (int axis = 0; axis < b.rank(); ++axis) add(b.stride(axis) * index{sizeof(U)}, 1 - b.extent(axis), 0);
+    std::sort(axes_.begin(), axes_.end(), [](const steps& x, const steps& y) { return x.length > y.length; });
+  }
+  /// Whether a byte of the first view is one of the second, whose first element lies `apart` behind the first's: exact, but
+  /// for views whose axes interleave so that a million combinations do not tell, which count as if.
+  [[nodiscard]] bool meet(index apart) const {
+    int left = 1 << 20;
+    return sums_to(apart, 0, left);
+  }
+
+ private:
+  struct steps {
+    index length, least, most;
+  };
+  void add(index length, index least, index most) {
+    if (length < 0) {
+      add(-length, -most, -least);
+    } else if (const auto same = std::find_if(axes_.begin(), axes_.end(), [&](const steps& s) { return s.length == length; });
+               same != axes_.end()) {
+      same->least += least;
+      same->most += most;
+    } else if (length > 0) {
+      axes_.push_back({length, least, most});
+    }
+  }
+  [[nodiscard]] bool sums_to(index sum, std::size_t axis, int& left) const {
+    if (axis == axes_.size()) return sum == 0;
+    if (--left < 0) return true;
+    index low = 0, high = 0;  // of what the axes behind this one add
+    for (std::size_t k = axis + 1; k < axes_.size(); ++k) {
+      low += axes_[k].least * axes_[k].length;
+      high += axes_[k].most * axes_[k].length;
+    }
+    const auto& [length, least, most] = axes_[axis];
+    const auto whole = [length = length](index within) { return within / length - (within % length < 0 ? 1 : 0); };
+    const index last = std::min(most, whole(sum - low));
+    for (index k = std::max(least, -whole(high - sum)); k <= last; ++k) {
+      if (sums_to(sum - k * length, axis + 1, left)) return true;
+    }
+    return false;
+  }
+  std::vector<steps> axes_;
+};
+
 /// Refuses an output that shares elements with an input unless it is that very input, element for element, or with itself.
 template <class T, class U>
 void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed) {
@@ -103,14 +156,9 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
   const auto a = memory_of(in);
   const auto b = memory_of(out);
   if (in.size() == 0 || out.size() == 0 || a.second <= b.first || b.second <= a.first) return;
-  if constexpr (sizeof(T) == sizeof(U)) {
-    if (in.extents() == out.extents() && in.strides() == out.strides()) {
-      const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());
-      if (apart == 0 && in_place_allowed) return;
-      constexpr auto bytes = static_cast<index>(sizeof(T));
-      if (apart % bytes == 0 && !reaches(apart / bytes, by_stride(in), 0)) return;
-    }
-  }
+  const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());
+  const bool is_in_place = apart == 0 && sizeof(T) == sizeof(U) && in.extents() == out.extents() && in.strides() == out.strides();
+  if ((is_in_place && in_place_allowed) || !common_bytes(in, out).meet(apart)) return;
   throw_overlap(std::string("the output overlaps the input; give it memory of its own") +
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }

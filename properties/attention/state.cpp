@@ -131,6 +131,19 @@ TEST(attention_state, no_keys_change_nothing) {
   EXPECT_TRUE(neither.is_empty());
 }
 
+/// A state of no queries has the shape of its queries, and merges with no other.
+TEST(attention_state, no_queries_have_a_shape) {
+  const attention_state<float> none(regroup::shape{2, 4, 0}, 8);
+  attention_state<float> running;
+  running.merge(none);
+  EXPECT_EQ(running.o().extents(), (regroup::shape{2, 4, 0, 8}));
+  EXPECT_NO_THROW(running.merge(none));
+  const attention_state<float> others(regroup::shape{2, 4, 3}, 8);
+  EXPECT_THROW(running.merge(others), regroup::shape_error);
+  attention_state<float> some = others;
+  EXPECT_THROW(some.merge(none), regroup::shape_error);
+}
+
 TEST(attention_state, commutes_bitwise_and_merges_with_itself) {
   const problem p;
   const auto a = p.state(0, 300);

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "regroup/algorithms/softmax.hpp"
 #include "regroup/error.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
@@ -152,6 +153,63 @@ TEST(overlap, any_strides) {
   EXPECT_GT(shared, 1000);
   EXPECT_GT(distinct, 1000);
   EXPECT_GT(beside, 1000);
+}
+
+// The same of two views of other shapes and elements of other sizes, byte by byte.
+TEST(overlap, any_shapes) {
+  std::uint64_t state = 2;
+  const auto below = [&](std::int64_t n) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return static_cast<std::int64_t>(state >> 33) % n;
+  };
+  std::vector<double> memory(600);
+  const auto any = [&]<class T>(T* middle) {
+    regroup::shape extents, strides;
+    for (std::int64_t axis = below(4); axis >= 0; --axis) {
+      extents.push_back(1 + below(4));
+      strides.push_back(below(33) - 16);
+    }
+    return regroup::view<T>(middle + below(33) - 16, extents, strides);
+  };
+  const auto bytes_of = []<class T>(const regroup::view<T>& v) {
+    std::set<const char*> all;
+    for (regroup::index i = 0; i < v.size(); ++i) {
+      const auto* const first = reinterpret_cast<const char*>(v.data() + regroup::offset_of(i, v.extents(), v.strides()));
+      for (std::size_t k = 0; k < sizeof(T); ++k) all.insert(first + k);
+    }
+    return all;
+  };
+  int apart = 0, sharing = 0, reached = 0;
+  const auto compare = [&](const auto& in, const auto& out) {
+    const auto mine = bytes_of(out), others = bytes_of(in);
+    const bool shares = std::any_of(mine.begin(), mine.end(), [&](const char* p) { return others.contains(p); });
+    const regroup::index between = reinterpret_cast<const char*>(out.data()) - reinterpret_cast<const char*>(in.data());
+    ASSERT_EQ(regroup::common_bytes(in, out).meet(between), shares)
+        << to_string(in.extents()) << to_string(in.strides()) << to_string(out.extents()) << to_string(out.strides());
+    (shares ? sharing : apart) += 1;
+    reached += !shares && *mine.begin() < *others.rbegin() && *others.begin() < *mine.rbegin() ? 1 : 0;
+  };
+  for (int round = 0; round < 5000; ++round) {
+    const auto in = any(memory.data() + 300);
+    const auto same_size = any(memory.data() + 300);
+    const auto smaller = any(reinterpret_cast<short*>(memory.data() + 300));
+    compare(in, same_size);
+    compare(in, smaller);
+    compare(smaller, in);
+  }
+  EXPECT_GT(apart, 1000);
+  EXPECT_GT(sharing, 1000);
+  EXPECT_GT(reached, 1000);
+}
+
+// Columns of one buffer, with a number a row between them.
+TEST(overlap, columns_of_one_buffer) {
+  std::vector<float> memory(10 * 16, 1);
+  const regroup::view<const float> x(memory.data(), {10, 7}, {16, 1});
+  const regroup::view<float> y(memory.data() + 8, {10, 7}, {16, 1}), lse(memory.data() + 15, {10}, {16});
+  EXPECT_NO_THROW(regroup::softmax(regroup::seq, x, y, {.logsumexp = lse}));
+  const regroup::view<float> one_off(memory.data() + 14, {10}, {16});
+  EXPECT_THROW(regroup::softmax(regroup::seq, x, y, {.logsumexp = one_off}), regroup::overlap_error);
 }
 
 TEST(overlap, nothing_overlaps_nothing) {

@@ -238,6 +238,9 @@ class attention_state {
     std::copy(o, o + dv_, states_.o.data() + i * dv_);
   }
 
+  /// Whether nobody has said which queries: a state of none has a shape of its own.
+  [[nodiscard]] bool is_of_nothing() const noexcept { return outer_ == shape{0, 0} && dv_ == 0; }
+
   shape outer_{0, 0};
   index dv_ = 0;
   struct {

@@ -109,9 +109,7 @@ constexpr void require_softmax_output() {
 /// The scale of the options; throws argument_error where it is not finite as a Real.
 template <std::floating_point Real>
 scaled<Real> scale_of(double s) {
-  if (!(std::abs(s) <= static_cast<double>(std::numeric_limits<Real>::max()))) {
-    throw_argument("a softmax's scale must be finite; got " + std::to_string(s));
-  }
+  require_finite_as<Real>(s, "a softmax's scale");
   return {static_cast<Real>(s)};
 }
 
