@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/monoids/extremum.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "fold.hpp"
@@ -133,4 +135,33 @@ TEST(top_k, a_tile_is_the_fold_of_its_elements) {
   const regroup::top_k<float, 5> m;
   const placed elements = at(xs);
   EXPECT_TRUE(same(regroup::host::leaf_of(m, elements.data(), 1000), state(m, elements)));
+}
+/// Numbered as they stand, where equal elements are passed over, beside the same elements with their places in memory, in
+/// ascending order and in any.
+TEST(top_k, of_what_is_numbered) {
+  std::mt19937_64 draw(7);
+  for (const int kind : {0, 1, 2, 3}) {
+    floats xs(9000);
+    for (std::size_t i = 0; i < xs.size(); ++i) {
+      const auto bits = draw();
+      const floats rare{none, inf, -inf, 0.0F, -0.0F};
+      xs[i] = kind == 0 ? static_cast<float>(bits % 100'000) : kind == 1 ? rare[bits % 5] : static_cast<float>(i);
+      if (kind == 2) xs[i] = -inf;
+      if (kind == 2 && bits % 1000 == 0) xs[i] = 3;
+    }
+    placed shuffled = at(xs);
+    std::shuffle(shuffled.begin(), shuffled.end(), draw);
+    placed sorted = at(xs);  // NaN, then larger values, then earlier places
+    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+      return std::isnan(a.value) ? !std::isnan(b.value) : a.value > b.value;
+    });
+    const auto numbered = regroup::generate(9000, regroup::enumerate(xs.data()));
+    for (const std::int64_t k : {1, 3, 60, 1000, 9000}) {
+      const placed expected(sorted.begin(), sorted.begin() + k);
+      const regroup::top_k<float> m{k};
+      EXPECT_TRUE(same(regroup::reduce(regroup::seq, numbered, m), expected)) << kind << ", " << k;
+      EXPECT_TRUE(same(regroup::reduce(regroup::seq, at(xs), m), expected)) << kind << ", " << k;
+      EXPECT_TRUE(same(regroup::reduce(regroup::seq, shuffled, m), expected)) << kind << ", " << k;
+    }
+  }
 }

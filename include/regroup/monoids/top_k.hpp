@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The k largest elements with their positions: two sorted lists merge, and the first k of the union need only the first
 // k of each. A total order (NaN, then larger values, then lower positions) makes it a monoid, commutative and exact.
-// Level: element; a tile is lifted by one partial sort.
+// Level: element; of a tile only those are selected from that may be among its k.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ namespace regroup {
 /// The K largest of elements `indexed<X>`, largest first: NaN above +inf, -0 equals +0 (each keeps its sign), the
 /// lowest position first among equals. `top_k<float, 5>{}` has a trivially copyable state, an array in which places
 /// without an element hold (-inf or the type's lowest, position -1 in the answer); `top_k<float>{5}` a vector of at
-/// most 5. Exact. A combine costs K steps, a tile about one step an element; `top_k<T>{k}` throws argument_error
-/// where k < 0.
+/// most 5. Exact. A combine costs K steps, a tile less than one an element where they are in no order, and sorting its K;
+/// `top_k<T>{k}` throws argument_error where k < 0.
 template <number T, index K = -1>
 class top_k {
   static constexpr bool is_fixed = K >= 0;
@@ -65,23 +65,48 @@ class top_k {
   template <class Tile>
     requires(!requires(const Tile& tile) { tile.elements(); })
   constexpr state lift_tile(const Tile& tile) const {
-    std::vector<indexed<T>> all;
-    all.reserve(static_cast<std::size_t>(tile.size()));
-    for (index i = 0; i < tile.size(); ++i) {
-      const auto& x = tile[i];
-      all.push_back({static_cast<T>(widen(x.value)), x.position});
-    }
-    const std::size_t kept = std::min(k_, all.size());
-    std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kept), all.end(), before);
+    constexpr index together = 16;  // elements that are passed over at once, where none comes in
+    constexpr bool ascends = requires { tile.load().numbered; };
+    const std::size_t kept = std::min(k_, static_cast<std::size_t>(tile.size()));
     state s = room(kept);
-    std::copy_n(all.begin(), kept, s.begin());
+    if (kept == 0) return s;
+    const auto value = [&](index i) { return static_cast<T>(widen(tile[i].value)); };
+    std::vector<indexed<T>> best;  // the first `kept` of all so far are among them
+    best.reserve(std::min(2 * kept + together, static_cast<std::size_t>(tile.size())));
+    const auto order = [](const auto& a, const auto& b) { return before(a, b); };  // to be inlined, as a function is not
+    const auto select = [&] {
+      std::nth_element(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(kept - 1), best.end(), order);
+      best.resize(kept);
+    };
+    const indexed<T>* last = nullptr;  // of those, after which nobody comes in
+    for (index i = 0; i < tile.size(); i += together) {
+      const index end = std::min(i + together, tile.size());
+      if (last != nullptr && end - i == together) {
+        bool none = true;  // of equal values the later ones do not, where positions ascend
+        for (index j = 0; j < together; ++j) none &= ascends ? value(i + j) <= last->value : value(i + j) < last->value;
+        if (none) continue;
+      }
+      for (index j = i; j < end; ++j) {
+        const indexed<T> x{value(j), tile[j].position};
+        if (last == nullptr || before(x, *last)) best.push_back(x);
+      }
+      if (best.size() >= 2 * kept) {
+        select();
+        last = &best[kept - 1];
+      }
+    }
+    select();
+    std::sort(best.begin(), best.end(), order);
+    std::copy(best.begin(), best.end(), s.begin());
     return s;
   }
 
  private:
   // A strict total order but for NaN payloads: even a position given twice, with zeros of both signs, has one answer.
   static constexpr bool before(const indexed<T>& a, const indexed<T>& b) {
-    if (detail::precedes<-1>(a.value, b.value)) return true;
+    if (b.value < a.value) return true;
+    if (a.value < b.value) return false;
+    if (detail::precedes<-1>(a.value, b.value)) return true;  // NaN
     if (detail::precedes<-1>(b.value, a.value)) return false;
     if (a.position != b.position) return a.position < b.position;
     if constexpr (std::is_floating_point_v<T>) {
