@@ -28,7 +28,7 @@ void block<T>::find_rows(index first, index last, rows<T>& to) const {
   for (index j = first; j < last;) {
     index plane = batch_, key = j;
     if (p_.keys.is_paged) {
-      plane = p_.keys.table[static_cast<std::size_t>(batch_ * p_.keys.pages + j / page_size)];
+      plane = p_.keys.table[static_cast<std::size_t>(batch_ * p_.keys.entries + j / page_size)];
       key = j % page_size;
     }
     const index run = std::min(last - j, page_size - key);

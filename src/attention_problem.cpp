@@ -108,7 +108,7 @@ problem<T>::problem(const view<const T>& queries, const attention_source<T>& sou
                      std::to_string(b) + " has " + std::to_string(length));
     }
     for (index page = 0; source.is_paged && page * page_size < length; ++page) {
-      const index at = source.table[static_cast<std::size_t>(b * source.pages + page)];
+      const index at = source.table[static_cast<std::size_t>(b * source.entries + page)];
       if (at < 0 || at >= k.extent(0)) {
         throw_argument("a page table's entries must be from 0 to below the pool's " + std::to_string(k.extent(0)) +
                        " pages; page " + std::to_string(page) + " of batch " + std::to_string(b) + " is " +

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <optional>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/view.hpp"
@@ -77,10 +78,26 @@ struct attention_source {
   view<const T> k;
   view<const T> v;
   bool is_paged = false;
-  std::vector<index> table = {};  ///< (B, pages), where paged
+  std::vector<index> table = {};  ///< (B, entries), where paged
   index batches = 0, pages = 0;
+  index entries = 0;  ///< of `pages`, the first few of each batch: those that lengths need
   std::optional<std::vector<index>> lengths = {};  ///< one a batch
 };
+
+namespace attention_keys {
+/// Keys as pages of a pool, by the first `entries` pages of each batch.
+template <class T, class Page>
+attention_source<T> paged(attention_source<T> keys, const view<Page>& table, index entries) {
+  const bool is_table = table.rank() == 2;  // `integers` refuses any other
+  keys.table = integers(is_table ? view<Page>(table.data(), {table.extent(0), entries}, table.strides()) : table, 2,
+                        "a page table (batches, pages)");
+  keys.is_paged = true;
+  keys.batches = table.extent(0);
+  keys.pages = table.extent(1);
+  keys.entries = entries;
+  return keys;
+}
+}  // namespace attention_keys
 
 /// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, with any strides.
 template <class K, class V>
@@ -102,20 +119,18 @@ auto dense(const K& k, const V& v, const Lengths& lengths) {
 /// Nk = pages x page size, for masks too.
 template <class K, class V, class Table>
 auto paged(const K& k_pool, const V& v_pool, const Table& page_table) {
-  auto keys = dense(k_pool, v_pool);
-  keys.is_paged = true;
-  keys.table = attention_keys::integers(page_table, 2, "a page table (batches, pages)");
   const auto table = view(page_table);
-  keys.batches = table.extent(0);
-  keys.pages = table.extent(1);
-  return keys;
+  return attention_keys::paged(dense(k_pool, v_pool), table, table.rank() == 2 ? table.extent(1) : 0);
 }
 /// The same where batch b has `lengths[b]` keys only; entries of pages wholly past them are ignored, whatever they hold.
 template <class K, class V, class Table, class Lengths>
 auto paged(const K& k_pool, const V& v_pool, const Table& page_table, const Lengths& lengths) {
-  auto keys = paged(k_pool, v_pool, page_table);
-  keys.lengths = attention_keys::integers(lengths, 1, "the key lengths' array");
-  return keys;
+  auto keys = dense(k_pool, v_pool, lengths);
+  const auto table = view(page_table);
+  const index page_size = keys.k.rank() == 4 ? std::max<index>(keys.k.extent(2), 1) : 1;
+  const index longest = keys.lengths->empty() ? 0 : std::max<index>(*std::ranges::max_element(*keys.lengths), 0);
+  const index needed = longest / page_size + (longest % page_size > 0 ? 1 : 0);
+  return attention_keys::paged(std::move(keys), table, table.rank() == 2 ? std::min(needed, table.extent(1)) : 0);
 }
 
 /// Queries of several requests, one behind the other.

@@ -66,11 +66,11 @@ struct mask_of_whole {
 /// Request b of any source of keys, alone.
 template <class T>
 attention_source<T> request(const attention_source<T>& keys, std::size_t b) {
-  attention_source<T> one{.k = keys.k, .v = keys.v, .is_paged = keys.is_paged, .pages = keys.pages};
+  attention_source<T> one{.k = keys.k, .v = keys.v, .is_paged = keys.is_paged, .pages = keys.pages, .entries = keys.entries};
   if (keys.lengths) one.lengths = std::vector<index>{(*keys.lengths)[b]};
   if (keys.is_paged) {
-    const auto first = keys.table.begin() + static_cast<std::ptrdiff_t>(b) * keys.pages;
-    one.table.assign(first, first + keys.pages);
+    const auto first = keys.table.begin() + static_cast<std::ptrdiff_t>(b) * keys.entries;
+    one.table.assign(first, first + keys.entries);
     one.batches = 1;
     return one;
   }
