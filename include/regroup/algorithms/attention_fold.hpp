@@ -125,6 +125,10 @@ struct problem {
     return std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, most));
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
+  /// The keys that any batch has.
+  [[nodiscard]] index longest() const noexcept {
+    return extents.lengths.empty() ? 0 : *std::ranges::max_element(extents.lengths);
+  }
 };
 
 /// What blocks that are folded by one thread, one after the other, have in common: memory, and keys and values that were
@@ -237,7 +241,7 @@ template <executor Executor, class T, class Sink>
 void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& sink) {
   using Real = attention_real<T>;
   using states = forest<fragment<Real>>;
-  range.last = std::min(range.last, p.extents.keys);
+  range.last = std::min(range.last, p.longest());
   const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together(concurrency_of(ex));
   const index groups_of_head = together == 0 ? 0 : (of_head + together - 1) / together;
   const index groups = p.heads() * groups_of_head;

@@ -195,7 +195,7 @@ class workload {
     index first_query;
     [[nodiscard]] double nanoseconds() const {
       return 1000.0 + static_cast<double>(p.extents.batches * p.extents.heads * p.extents.queries) *
-                          static_cast<double>(p.extents.keys * p.row_length()) / 30;
+                          static_cast<double>(p.longest() * p.row_length()) / 30;
     }
   };
 
