@@ -175,6 +175,15 @@ struct piece {
     return data == nullptr ? data : data + first;
   }
 };
+/// The same, as what it is where it can be said to begin there: numbered memory stays so.
+template <class Source>
+constexpr auto piece_of(const Source& s, index first, index count) {
+  if constexpr (requires { s.f.from(first); }) {
+    return generate(count, s.f.from(first));
+  } else {
+    return piece<Source>{s, first, count};
+  }
+}
 
 /// What a fold reads.
 template <class S>
@@ -305,9 +314,9 @@ class segments {
     }
   }
   [[nodiscard]] index size() const { return offsets_.size() - 1; }
-  piece<Source> operator[](index s) const {
+  auto operator[](index s) const {
     const auto first = static_cast<index>(offsets_[s]);
-    return {elements_, first, static_cast<index>(offsets_[s + 1]) - first};
+    return piece_of(elements_, first, static_cast<index>(offsets_[s + 1]) - first);
   }
 
  private:

@@ -165,3 +165,19 @@ TEST(top_k, of_what_is_numbered) {
     }
   }
 }
+
+/// Segments of numbered memory: places in the whole, as of the elements copied.
+TEST(extremum, of_segments_of_what_is_numbered) {
+  floats xs(20'000);
+  std::mt19937_64 draw(9);
+  for (float& x : xs) x = static_cast<float>(draw() % 500);
+  xs[4100] = xs[19'999] = none;
+  const std::vector<int> offsets{0, 0, 1, 4100, 4200, 13'000, 20'000};
+  placed numbered(6), copied(6);
+  const regroup::argmax<float> m;
+  regroup::reduce_segments(regroup::seq, regroup::generate(20'000, regroup::enumerate(xs.data(), 5)), offsets, numbered, m);
+  regroup::reduce_segments(regroup::seq, at(xs, 5), offsets, copied, m);
+  EXPECT_TRUE(same(numbered, copied));
+  EXPECT_EQ(numbered[3].position, 4105);
+  EXPECT_EQ(numbered[0].position, -1);
+}

@@ -257,7 +257,7 @@ class ranks {
       on.scan_on(chain, tile, into<place_of<Out>>{answers.data(), begun + done}, m, kind, answer);
       for (index i = 0; i < done; ++i) out[i] = *std::move(answers[static_cast<std::size_t>(begun + i)]);
     }
-    on.scan_on(chain, piece<Source>{s, done, s.size() - done}, piece<Out>{out, done, s.size() - done}, m, kind, answer);
+    on.scan_on(chain, piece_of(s, done, s.size() - done), piece_of(out, done, s.size() - done), m, kind, answer);
     return chain.next().preceding;
   }
   /// Places for answers that nothing need have before.
