@@ -2,11 +2,13 @@
 #include "regroup/algorithms/attention_fold.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "attention_tile.hpp"
 #include "regroup/host/dispatch.hpp"
 #include "regroup/host/halves.hpp"
+#include "regroup/host/turn.hpp"
 
 namespace regroup::attention_fold {
 
@@ -67,34 +69,55 @@ void place_rows(const E* first, index width, index n, const E** rows) {
 
 }  // namespace
 
-/// Rows of E, with zeros up to an even width.
+/// Rows of E, with zeros up to an even width. Where it is not the elements of a row that stand side by side but those of
+/// different ones, as where keys are kept transposed, they are turned, some at a time.
 template <class T>
 template <class E>
 void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, E* to) const {
   const index width = x.extent(3), padded = copied_width(width);
   const index stride = x.stride(3);
-  host::dispatch([&] {
-    for (index j = 0; j < n; ++j) {
-      const T* const row = from[j];
-      E* const row_to = to + j * padded;
-      const auto copy = [&](const auto& element) {
-        for (index c = 0; c < width; ++c) {
-          if constexpr (std::same_as<E, T>) {
-            row_to[c] = element(c);
-          } else {
-            row_to[c] = widen(element(c));
-          }
-        }
-      };
-      if (stride != 1) {
-        copy([&](index c) { return row[c * stride]; });
-      } else if constexpr (std::same_as<T, float16> && std::same_as<E, float>) {
-        host::widen_all(row, row_to, width);
+  const auto copy = [](const auto& element, E* row_to, index count) {
+    for (index c = 0; c < count; ++c) {
+      if constexpr (std::same_as<E, T>) {
+        row_to[c] = element(c);
       } else {
-        copy([&](index c) { return row[c]; });
+        row_to[c] = widen(element(c));
       }
-      if (padded > width) row_to[width] = E{};
     }
+  };
+  const auto copy_beside = [copy](const T* row, E* row_to, index count) {
+    if constexpr (std::same_as<T, float16> && std::same_as<E, float>) {
+      host::widen_all(row, row_to, count);
+    } else {
+      copy([row](index c) { return row[c]; }, row_to, count);
+    }
+  };
+  const auto turn_rows = [&](const T* first, E* rows_to, index count) {
+    constexpr index some = 64;
+    alignas(64) std::array<T, static_cast<std::size_t>(attention_tile_keys * some)> turned;
+    for (index c = 0; c < width; c += some) {
+      const index wide = std::min(some, width - c);
+      host::turn(first + c * stride, stride, turned.data(), some, wide, count);
+      for (index i = 0; i < count; ++i) copy_beside(turned.data() + i * some, rows_to + i * padded + c, wide);
+    }
+  };
+  const auto beside = [&](index j) {
+    index run = 1;
+    while (j + run < n && from[j + run] == from[j] + run) ++run;
+    return run;
+  };
+  host::dispatch([&] {
+    for (index j = 0, run = 1; j < n; j += run) {
+      run = stride == 1 ? 1 : beside(j);
+      if (stride == 1) {
+        copy_beside(from[j], to + j * padded, width);
+      } else if (run > 1) {
+        turn_rows(from[j], to + j * padded, run);
+      } else {
+        copy([row = from[j], stride](index c) { return row[c * stride]; }, to + j * padded, width);
+      }
+    }
+    for (index j = 0; padded > width && j < n; ++j) to[j * padded + width] = E{};
   });
 }
 

@@ -161,8 +161,9 @@ TYPED_TEST(same_bits_of, grouped_or_repeated_heads) {
 TYPED_TEST(same_bits_of, any_strides) {
   using T = TypeParam;
   const auto plain = attend<T>(par, this->q, dense(this->k, this->v), {.mask = causal{}});
-  for (const regroup::shape& order : {regroup::shape{0, 2, 1, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}}) {
-    const rearranged<T> q(this->q, order), k(this->k, order), v(this->v, order);
+  for (const regroup::shape& order : {regroup::shape{0, 2, 1, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}, {0, 1, 3, 2}}) {
+    const index gap = order[2] == 3 ? 1 : 3;  // the last order is of transposed matrices
+    const rearranged<T> q(this->q, order), k(this->k, order, gap), v(this->v, order, gap);
     EXPECT_TRUE(same_bits(plain, attend<T>(par, q.view_of(), dense(k.view_of(), v.view_of()), {.mask = causal{}})));
     EXPECT_TRUE(same_bits(plain, attend<T>(seq, q.view_of(), dense(k.view_of(), v.view_of()), {.mask = causal{}})));
     rearranged<T> out(plain.out.view(), order);
@@ -228,9 +229,14 @@ TYPED_TEST(same_bits_of, decode_over_keys_where_they_lie) {
               << layout << ", " << count << " queries, " << length << " keys of " << width << ", window " << left;
         };
         for (const index count : {1, 4, 16}) expect(dense(k_seen, v_seen), count, "side by side");
-        const rearranged<T> far(k_seen, {0, 2, 1, 3}, 5), turned(v_seen, {0, 1, 3, 2});
+        const rearranged<T> far(k_seen, {0, 2, 1, 3}, 5), apart(v_seen, {0, 1, 3, 2});
         expect(dense(far.view_of(), v_seen), 1, "keys apart");
-        expect(dense(k_seen, turned.view_of()), 1, "values turned");
+        expect(dense(k_seen, apart.view_of()), 1, "values apart");
+        const rearranged<T> k_turned(k_seen, {0, 1, 3, 2}, 1), v_turned(v_seen, {0, 1, 3, 2}, 1);
+        for (const index count : {1, 5, 40}) {
+          expect(dense(k_turned.view_of(), v_turned.view_of()), count, "keys and values turned");
+          expect(dense(k_seen, v_turned.view_of()), count, "values turned");
+        }
         for (const index size : {8, 16, 24, 64}) {  // the last page first
           const index pages = (length + size - 1) / size;
           tensor<T> k_pool({pages, 1, size, width}), v_pool({pages, 1, size, values});
@@ -241,9 +247,12 @@ TYPED_TEST(same_bits_of, decode_over_keys_where_they_lie) {
             for (index c = 0; c < width; ++c) k_pool.view()(page, index{0}, j % size, c) = k.view()(0, 0, j, c);
             for (index c = 0; c < values; ++c) v_pool.view()(page, index{0}, j % size, c) = v.view()(0, 0, j, c);
           }
-          expect(regroup::paged(k_pool.view(), v_pool.view(), view<const int>(table.data(), {1, pages}),
-                                std::vector{length}),
-                 2, "pages of " + std::to_string(size));
+          const view<const int> table_view(table.data(), {1, pages});
+          expect(regroup::paged(k_pool.view(), v_pool.view(), table_view, std::vector{length}), 2,
+                 "pages of " + std::to_string(size));
+          const rearranged<T> k_pages(k_pool.view(), {0, 1, 3, 2}, 1), v_pages(v_pool.view(), {0, 1, 3, 2}, 1);
+          expect(regroup::paged(k_pages.view_of(), v_pages.view_of(), table_view, std::vector{length}), 2,
+                 "turned pages of " + std::to_string(size));
         }
       }
     }
