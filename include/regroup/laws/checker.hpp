@@ -318,7 +318,7 @@ class checker {
                              : "not ==, though their elements are";
     f.bound = v.bitwise || s.opaque || !s.equal
                   ? "0 (bitwise)"
-                  : text_of(static_cast<float>(v.allowed)) + (estimated_ ? ", by nudges; an error_bound would tell" : "");
+                  : text_of(static_cast<float>(v.allowed)) + (estimated_ ? ", estimated" : "");
     bool special = false;
     for (const X& x : xs.all()) {
       if constexpr (members::is_transparent<X>) {

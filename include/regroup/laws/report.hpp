@@ -55,8 +55,8 @@ inline std::ostream& operator<<(std::ostream& out, const finding& f) {
     case finding::outcome::holds:
       out << "  holds  " << std::left << std::setw(37) << f.law << f.cases << (f.cases == 1 ? " case" : " cases");
       if (f.worst > 0) {
-        out << ", worst difference " << std::setprecision(2) << f.worst;
-        out << (f.estimated ? " of what nudges do" : " of the bound");
+        out << ", worst difference " << std::setprecision(2) << f.worst << " of the " << (f.estimated ? "estimated " : "")
+            << "bound";
       }
       if (f.excused > 0) out << ", " << f.excused << " of them overflowed or had no bound";
       return out << '\n';
