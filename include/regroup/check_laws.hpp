@@ -65,7 +65,7 @@ laws::report check_laws(const M& m, const Generate& generate, const Options& opt
   using element = std::remove_cvref_t<std::invoke_result_t<const Generate&, laws::choices&>>;
   require_monoid<M, element>();
   static_assert(requires { m.error_bound(std::span<const element>{}, index{}); } || !requires { &M::error_bound; },
-                "regroup: `error_bound` is const and takes (std::span<const element>, index depth); nothing would call this one");
+                "regroup: `error_bound` is const and takes (std::span<const element>, index depth); nothing would call this");
   if (options.cases < 1) throw_argument("check_laws needs one case or more; got " + std::to_string(options.cases));
   return laws::detail::checker<M, element, Generate, Options, Reference>(m, generate, options, reference).run();
 }

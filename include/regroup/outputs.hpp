@@ -157,8 +157,8 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
   const auto b = memory_of(out);
   if (in.size() == 0 || out.size() == 0 || a.second <= b.first || b.second <= a.first) return;
   const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());
-  const bool is_in_place = apart == 0 && sizeof(T) == sizeof(U) && in.extents() == out.extents() && in.strides() == out.strides();
-  if ((is_in_place && in_place_allowed) || !common_bytes(in, out).meet(apart)) return;
+  const bool is_same = apart == 0 && sizeof(T) == sizeof(U) && in.extents() == out.extents() && in.strides() == out.strides();
+  if ((is_same && in_place_allowed) || !common_bytes(in, out).meet(apart)) return;
   throw_overlap(std::string("the output overlaps the input; give it memory of its own") +
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verb reduce: of a range, of the rows or any axes of a view, of segments, and by key. The executor comes first, then
-// inputs, outputs, the monoid, and a projection as in std::ranges, which may be called more than once for an element, from any
-// thread. Every source is folded in the contract's order (executor.hpp), alone or among others, so a row has the same bits in
-// any batch.
+// inputs, outputs, the monoid, and a projection, of an element as in std::ranges or of it and its position (`with_position`),
+// which may be called more than once for an element, from any thread. Every source is folded in the contract's order
+// (executor.hpp), alone or among others, so a row has the same bits in any batch.
 #pragma once
 
 #include <functional>

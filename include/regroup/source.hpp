@@ -147,13 +147,23 @@ struct iterated {
   constexpr decltype(auto) operator[](index i) const { return first[static_cast<std::iter_difference_t<I>>(i)]; }
 };
 
-/// A source seen through a projection, as in std::ranges: a member pointer or a function of an element.
+/// Whether a projection is a function of an element and its position in its range, row or segment.
+template <class Projection, class X>
+inline constexpr bool takes_position = !std::invocable<const Projection&, X> && std::invocable<const Projection&, X, index>;
+
+/// A source seen through a projection, as in std::ranges: a member pointer or a function of an element; or of its position too.
 template <class Source, class Projection>
 struct projected {
   Source source;
   Projection projection;
   [[nodiscard]] constexpr index size() const noexcept { return source.size(); }
-  constexpr decltype(auto) operator[](index i) const { return std::invoke(projection, source[i]); }
+  constexpr decltype(auto) operator[](index i) const {
+    if constexpr (takes_position<Projection, decltype(source[i])>) {
+      return std::invoke(projection, source[i], i);
+    } else {
+      return std::invoke(projection, source[i]);
+    }
+  }
 };
 
 #if defined(__clang__)
@@ -241,6 +251,13 @@ constexpr auto as_source(const R& range) {
     return range;
   }
 }
+
+/// Whether a source's elements know their positions in it.
+template <class Source>
+inline constexpr bool is_numbered = false;
+template <class Source, class Projection>
+inline constexpr bool is_numbered<projected<Source, Projection>> =
+    takes_position<Projection, decltype(std::declval<const Source&>()[index{}])>;
 
 template <source Source, class Projection>
 constexpr auto project(const Source& s, const Projection& projection) {

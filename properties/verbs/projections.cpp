@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -103,6 +104,57 @@ TEST(projections, into_what_does_not_commute) {
   expect_projected_first(regroup::affine<float>{}, [](const point& p) { return regroup::affine_map<float>{0.5f, p.x}; });
 }
 TEST(projections, into_what_lanes_count) { expect_projected_first(regroup::mean<float>{}, &point::x); }
+
+/// Of positions too: those in a range, a row, a segment or along axes, wherever elements lie.
+TEST(projections, of_positions) {
+  using regroup::index;
+  constexpr index rows = 12, columns = 9001;
+  std::vector<float> xs(static_cast<std::size_t>(rows * columns));
+  for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<float>(i * 7919 % 1013);
+  std::vector<regroup::float16> halves(xs.begin(), xs.end());
+  const auto first_largest = [&](index begin, index count, index step) {
+    regroup::indexed<float> best{-std::numeric_limits<float>::infinity(), -1};
+    for (index i = 0; i < count; ++i) {
+      const float x = xs[static_cast<std::size_t>(begin + i * step)];
+      if (x > best.value) best = {x, i};
+    }
+    return best;
+  };
+  const auto expect = [&](const regroup::indexed<float>& got, const regroup::indexed<float>& expected) {
+    EXPECT_TRUE(got.value == expected.value && got.position == expected.position) << got.position << ", " << expected.position;
+  };
+  const regroup::argmax<float> m;
+  const regroup::with_position numbered;
+  const auto each = [&](const auto& ex, const auto& memory) {
+    const view x(memory.data(), {rows, columns});
+    std::vector<regroup::indexed<float>> of_rows(rows), of_columns(columns), of_segments(4);
+    regroup::reduce_rows(ex, x, of_rows, m, numbered);
+    for (index r = 0; r < rows; ++r) expect(of_rows[static_cast<std::size_t>(r)], first_largest(r * columns, columns, 1));
+    regroup::reduce_axes(ex, x, {0}, of_columns, m, numbered);
+    for (index c = 0; c < columns; ++c) expect(of_columns[static_cast<std::size_t>(c)], first_largest(c, rows, columns));
+    regroup::reduce_rows(ex, view(memory.data(), {rows, 4500}, {columns, 2}), of_rows, m, numbered);
+    for (index r = 0; r < rows; ++r) expect(of_rows[static_cast<std::size_t>(r)], first_largest(r * columns, 4500, 2));
+    const std::vector<index> cuts = {0, 17, 17, 40'000, rows * columns};
+    regroup::reduce_segments(ex, memory, cuts, of_segments, m, numbered);
+    for (std::size_t s = 0; s < 4; ++s) expect(of_segments[s], first_largest(cuts[s], cuts[s + 1] - cuts[s], 1));
+    expect(regroup::reduce(ex, memory, m, numbered), first_largest(0, rows * columns, 1));
+    expect(regroup::reduce(ex, x, m, numbered), first_largest(0, rows * columns, 1));
+    std::vector<regroup::indexed<float>> so_far(memory.size());
+    regroup::inclusive_scan(ex, memory, so_far, m, numbered);
+    for (const index i : {0, 5, 4095, 4096, 70'000}) expect(so_far[static_cast<std::size_t>(i)], first_largest(0, i + 1, 1));
+  };
+  each(seq, xs);
+  each(par, xs);
+  for (float& x : xs) x = regroup::widen(regroup::float16(x));
+  each(par, halves);
+}
+/// A first moment: weights times where they stand.
+TEST(projections, of_elements_and_positions) {
+  std::vector<double> weights(5001, 1.0);
+  weights[5000] = 10'000;
+  const auto moment_of = [](double w, regroup::index i) { return w * static_cast<double>(i); };
+  EXPECT_EQ(regroup::reduce(par, weights, regroup::plus<double>{}, moment_of), 4999.0 * 5000 / 2 + 5000.0 * 10'000);
+}
 
 /// What takes its elements otherwise than constant, or not by reference, or cannot be copied.
 TEST(projections, of_elements_that_are_not_moved) {

@@ -162,6 +162,11 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
     if (n < s.size()) find_pages_ahead(load.first, static_cast<std::size_t>(n) * sizeof(*load.first));
     body(tile(load, n));
   };
+  if constexpr (requires { s.projection.of(contiguous(s.source), first); }) {
+    if (const auto* const data = contiguous(s.source); data != nullptr) {
+      return in_memory(load_numbered(s.projection.of(data + first, first)));
+    }
+  }
   if (const auto data = contiguous(s); data != nullptr) {
     in_memory(load_from<element>{data + first});
   } else if constexpr (requires { s.f.from(first); }) {

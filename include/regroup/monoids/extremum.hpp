@@ -31,6 +31,20 @@ struct enumerate {
   constexpr enumerate from(index i) const { return enumerate(values + i, first + i); }
 };
 
+/// Numbers what is read, in its own range, row or segment: a projection.
+/// `reduce_rows(par, logits, best, argmax<float>{}, with_position{})`.
+struct with_position {
+  template <class X>
+  constexpr indexed<widened<X>> operator()(const X& x, index i) const {
+    return {widen(x), i};
+  }
+  /// The same of memory, where the first element stands at a position.
+  template <class X>
+  constexpr enumerate<X> of(const X* values, index position) const {
+    return enumerate<X>(values, position);
+  }
+};
+
 namespace detail {
 /// Stands behind every position; an answer shows it as -1.
 inline constexpr index no_position = std::numeric_limits<index>::max();
