@@ -15,6 +15,7 @@
 #include "folds.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/extremum.hpp"
 #include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/moments.hpp"
@@ -180,6 +181,23 @@ TEST(fold_values, through_a_projection) {
   machine on;
   const auto states = emulated::fold(on, regroup::plus<float>{}, rows);
   EXPECT_EQ(digest_of(states[0]), digest_of(regroup::reduce(regroup::seq, records, regroup::plus<float>{}, price)));
+}
+
+TEST(fold_values, of_positions) {
+  using regroup::with_position;
+  const auto xs = as_it_is<float>{}(kind::special, 3 * 9000);
+  const regroup::argmin<float> m;
+  using rows = regroup::cuda::row_batch<const float, with_position>;
+  expect_the_bits_of_seq(m, rows{xs.data(), 3, 9000, 9000, 1, {}}, "rows of tiles");
+  expect_the_bits_of_seq(m, rows{xs.data(), 500, 50, 50, 1, {}}, "short rows");
+  expect_the_bits_of_seq(m, rows{xs.data(), 50, 300, 1, 50, {}}, "columns");
+  const std::vector<int> offsets = {0, 0, 5, 4200, 4201, 5000, 26'000, 27'000};
+  using segments = regroup::cuda::segment_batch<const float, int, with_position>;
+  expect_the_bits_of_seq(m, segments{xs.data(), offsets.data(), 7, 27'000, {}}, "segments");
+  machine on;
+  const auto states = emulated::fold(on, regroup::argmax<float>{}, rows{xs.data(), 3, 9000, 9000, 1, {}});
+  const regroup::generate second(9000, regroup::enumerate(xs.data() + 9000));
+  EXPECT_EQ(states[1].position, regroup::reduce(regroup::seq, second, regroup::argmax<float>{}).position);
 }
 
 TEST(fold_values, segments_of_any_mix) {

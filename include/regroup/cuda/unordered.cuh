@@ -47,6 +47,20 @@ class unordered_device {
 
 inline unordered_device device::with(not_guaranteed_t) const { return unordered_device(*this); }
 
+/// What a projection makes of an element.
+template <class Projection, class X>
+constexpr auto projected_type() {
+  static_assert(!takes_position<Projection, X&>,
+                "regroup: CUB's reductions and scans know no positions; cuda::device in order does");
+  if constexpr (std::invocable<const Projection&, X&>) {
+    return std::type_identity<std::remove_cvref_t<std::invoke_result_t<const Projection&, X&>>>{};
+  } else {
+    return std::type_identity<std::remove_cv_t<X>>{};
+  }
+}
+template <class Projection, class X>
+using seen_through = typename decltype(projected_type<Projection, X>())::type;
+
 /// Projects and lifts an element.
 template <class M, class Projection>
 struct lift_projected {
@@ -80,7 +94,7 @@ template <class X, class M, class Projection, class Out>
 auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M& m, const Projection& p, Out out) {
   require_commutative<M>();
   require_device_monoid<M>();
-  require_device_functions<M, std::remove_cvref_t<std::invoke_result_t<Projection, X&>>>();
+  require_device_functions<M, seen_through<Projection, X>>();
   const auto reduced = [=, stream = fast.on().stream()](const auto& first, index n, const auto& lift) {
     return [=](void* storage, std::size_t& bytes) {
       return cub::DeviceReduce::TransformReduce(storage, bytes, first, out, n, m, lift, m.identity(), stream);
@@ -98,7 +112,7 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
                   const Projection& p, Out out) {
   require_commutative<M>();
   require_device_monoid<M>();
-  require_device_functions<M, std::remove_cvref_t<std::invoke_result_t<Projection, X&>>>();
+  require_device_functions<M, seen_through<Projection, X>>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(xs), lift_projected<M, Projection>{m, p});
   return [=, first = side_by_side(offsets), count = offsets.size() - 1,
           stream = fast.on().stream()](void* storage, std::size_t& bytes) {
@@ -109,7 +123,7 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
 template <scan_kind Kind, class X, class Out, class M, class Projection>
 auto cub_scan(const unordered_device& fast, const device_view<X>& x, const Out& out, const M& m, const Projection& p) {
   require_device_monoid<M>();
-  require_device_functions<M, std::remove_cvref_t<std::invoke_result_t<Projection, X&>>>();
+  require_device_functions<M, seen_through<Projection, X>>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
   return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
     if constexpr (Kind == scan_kind::inclusive) {
