@@ -13,6 +13,7 @@ void throw_overlap(const std::string& sentence) { throw overlap_error(sentence);
 void throw_format(const std::string& sentence) { throw format_error(sentence); }
 void throw_not_finite(const std::string& what, double got, double largest) {
   const auto text = [](double x) {
+    if (x != x) return std::string("nan");
     std::array<char, 32> digits{};
     return std::string(digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), x).ptr);
   };

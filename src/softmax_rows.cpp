@@ -28,9 +28,9 @@ template const row_kernels<float16, float>& current_row_kernels();
 template const row_kernels<bfloat16, bfloat16>& current_row_kernels();
 template const row_kernels<bfloat16, float>& current_row_kernels();
 
-template <class X>
-typename log_sum_exp<widened<X>>::state leaf_of_tile(const X* x, index n, scaled<widened<X>> seen) {
-  return host::leaf_of(over{log_sum_exp<widened<X>>{}, seen}, x, n);
+template <class X, class Real>
+typename log_sum_exp<Real>::state leaf_of_tile(const X* x, index n, scaled<Real> seen) {
+  return host::leaf_of(over{log_sum_exp<Real>{}, seen}, x, n);
 }
 
 template log_sum_exp<float>::state leaf_of_tile(const float* x, index n, scaled<float> seen);

@@ -55,9 +55,9 @@ concept law_settings = requires {
 /// or ask `passed()`. Throws argument_error where no cases are asked for. `reference` (optional) maps a span of elements to
 /// the answer by other means: the only law that tells an operator from its mirror image. Reals are compared bitwise where
 /// the law or `is_exact` asks for it, else within `laws::bound<M>` or the monoid's `error_bound`, else within what moving
-/// every number by 4 u does. An aggregate is compared member by member, whatever its own == says, a range that has a == by that
-/// too, and what cannot be taken apart (members.hpp) by its == alone. Throws argument_error as well for an `error_bound` of too
-/// few errors. A second or so of time; link regroup::laws.
+/// every number by 4 u does, and less where a combine jumps at that, on another branch. An aggregate is compared member by
+/// member, whatever its own == says, a range that has a == by that too, and what cannot be taken apart (members.hpp) by its ==
+/// alone. Throws argument_error as well for an `error_bound` of too few errors. A second or so of time; link regroup::laws.
 template <class M, laws::generator Generate, laws::law_settings Options = law_options,
           class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const Generate& generate, const Options& options = {},

@@ -67,7 +67,7 @@ namespace detail {
 /// What a monoid declares of itself.
 template <class Declared>
 constexpr bool declared(const Declared& is) {
-  static_assert(std::same_as<Declared, bool>,
+  static_assert(!std::is_function_v<Declared> && !std::is_pointer_v<Declared>,
                 "regroup: what a monoid declares of itself is a bool, `static constexpr bool is_commutative = true`");
   return static_cast<bool>(is);
 }
@@ -188,13 +188,14 @@ constexpr bool cuts_off() {
   }
   return false;
 }
-/// Whether numbers of `From`, as they are, become states of `State` though some do not fit.
+/// Whether numbers of `From`, as they are, become integers that hold less.
 template <class From, class State>
 constexpr bool narrows() {
-  if constexpr (std::is_integral_v<From> && std::is_integral_v<State> && !std::same_as<State, bool>) {
-    return std::numeric_limits<From>::digits > std::numeric_limits<State>::digits;
+  if constexpr (!std::is_integral_v<State> || std::same_as<State, bool>) {
+    return false;
+  } else {
+    return std::is_floating_point_v<From> || (std::is_integral_v<From> && sizeof(From) > sizeof(State));
   }
-  return cuts_off<From, State>();
 }
 /// What a monoid would be without, and nobody would know.
 template <class M, class X>
@@ -209,11 +210,12 @@ constexpr void require_members_are_seen() {
   static_assert(!requires { &M::lift_tile; },
                 "regroup: `lift_tile` takes tiles of many types: make it a template, `lift_tile(const auto& tile) const`");
   static_assert(has_lift<M, X> || !narrows<widened<X>, state>(),
-                "regroup: these elements hold more than `identity()`'s type, the state's: return 0.0 there, not 0, or give the "
-                "monoid a `lift` that says what becomes of them");
+                "regroup: these elements hold more than `identity()`'s type, the state's: return the elements' type there "
+                "(0.0, not 0), or give the monoid a `lift` that says what becomes of them");
   if constexpr (has_lower<M>) {
     using answer = std::remove_cvref_t<decltype(std::declval<const M&>().lower(std::declval<const state&>()))>;
-    static_assert(!std::ranges::view<answer> || !std::ranges::borrowed_range<answer> || std::is_trivially_copyable_v<state>,
+    constexpr bool is_view = std::ranges::view<answer> && std::ranges::borrowed_range<answer>;
+    static_assert(!is_view || std::is_trivially_copyable_v<state> || !std::convertible_to<const state&, answer>,
                   "regroup: this `lower` returns a view of a state, which is gone by then: let it return what it shows");
   }
   if constexpr (has_lift<M, X>) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -104,13 +105,22 @@ class common_bytes {
   common_bytes(const view<T>& a, const view<U>& b) {
     add(1, 0, index{sizeof(T)} - 1);
     add(1, 1 - index{sizeof(U)}, 0);
-    for (int axis = 0; axis < a.rank(); ++axis) add(a.stride(axis) * index{sizeof(T)}, 0, a.extent(axis) - 1);
-    for (int axis = 0; axis < b.rank(); ++axis) add(b.stride(axis) * index{sizeof(U)}, 1 - b.extent(axis), 0);
+    for (int axis = 0; axis < a.rank(); ++axis) {
+      if (a.extent(axis) > 1) add(a.stride(axis) * index{sizeof(T)}, 0, a.extent(axis) - 1);
+    }
+    for (int axis = 0; axis < b.rank(); ++axis) {
+      if (b.extent(axis) > 1) add(b.stride(axis) * index{sizeof(U)}, 1 - b.extent(axis), 0);
+    }
     std::sort(axes_.begin(), axes_.end(), [](const steps& x, const steps& y) { return x.length > y.length; });
   }
   /// Whether a byte of the first view is one of the second, whose first element lies `apart` behind the first's: exact, but
-  /// for views whose axes interleave so that a million combinations do not tell, which count as if.
+  /// for views whose axes interleave so that a million combinations do not tell, which count as meeting.
   [[nodiscard]] bool meet(index apart) const {
+    const auto& [byte, least, most] = axes_.back();
+    index divisor = 0;  // of all steps but the single bytes
+    for (std::size_t k = 0; k + 1 < axes_.size(); ++k) divisor = std::gcd(divisor, axes_[k].length);
+    const index behind = divisor == 0 ? 0 : ((apart - least) % divisor + divisor) % divisor;
+    if (behind > most - least) return false;
     int left = 1 << 20;
     return sums_to(apart, 0, left);
   }

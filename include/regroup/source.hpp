@@ -185,10 +185,17 @@ struct piece {
     return data == nullptr ? data : data + first;
   }
 };
+/// An index function that can be told to begin elsewhere, as `enumerate` can.
+template <class F>
+concept numbering = requires(const F& f, index first) {
+  { f.from(first) } -> std::same_as<std::remove_cv_t<F>>;
+  f.values;
+};
+
 /// The same, as what it is where it can be said to begin there: numbered memory stays so.
 template <class Source>
 constexpr auto piece_of(const Source& s, index first, index count) {
-  if constexpr (requires { s.f.from(first); }) {
+  if constexpr (requires { requires numbering<decltype(s.f)>; }) {
     return generate(count, s.f.from(first));
   } else {
     return piece<Source>{s, first, count};

@@ -1,4 +1,4 @@
-// expect: regroup: these elements hold more than `identity()`'s type, the state's: return 0.0 there, not 0
+// expect: regroup: these elements hold more than `identity()`'s type, the state's: return the elements' type there (0.0, not 0)
 // expect: regroup: this `lower` returns a view of a state, which is gone by then: let it return what it shows
 // expect: regroup: what a monoid declares of itself is a bool, `static constexpr bool is_commutative = true`
 #include <cstdint>

@@ -238,8 +238,10 @@ class attention_state {
     std::copy(o, o + dv_, states_.o.data() + i * dv_);
   }
 
-  /// Whether nobody has said which queries: a state of none has a shape of its own.
-  [[nodiscard]] bool is_of_nothing() const noexcept { return outer_ == shape{0, 0} && dv_ == 0; }
+  /// Whether nobody has said which queries, or the state has moved away: one of no queries has a shape of its own.
+  [[nodiscard]] bool is_of_nothing() const noexcept {
+    return (outer_ == shape{0, 0} && dv_ == 0) || static_cast<index>(states_.m.size()) != l().size();
+  }
 
   shape outer_{0, 0};
   index dv_ = 0;

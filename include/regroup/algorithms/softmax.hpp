@@ -93,7 +93,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   const index threads = std::max(concurrency_of(ex), 1);
   const bool is_near = length <= longest_two_sweep_row;
   const bool are_few = length >= 8 * tile_elements && count < (is_near ? std::min<index>(threads, 64) : 64);
-  // Rows [first, last) of some that are side by side, of which the first is row `number` of all.
+  // Rows [first, last) of some that are side by side: row k of them is row `number` + k of all.
   const auto sweep_near = [&](const auto& xs, const auto& ys, index first, index last, index number, bool goes_past) {
     near_sweep<x, y> sweep(length, seen, goes_past);
     host::dispatch([&] {

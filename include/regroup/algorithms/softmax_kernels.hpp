@@ -64,8 +64,9 @@ template <class X, class Y>
 requires has_row_kernels<X, Y>
 const row_kernels<X, Y>& current_row_kernels();
 
-/// log_sum_exp's leaf of a tile of any elements, which the loops above give where the largest one is finite.
-template <class X>
-typename log_sum_exp<widened<X>>::state leaf_of_tile(const X* x, index n, scaled<widened<X>> seen);
+/// log_sum_exp's leaf of a tile of any elements, which the loops above give where the largest one is finite. (By names that
+/// compilers do not mangle each in a way of its own.)
+template <class X, class Real>
+typename log_sum_exp<Real>::state leaf_of_tile(const X* x, index n, scaled<Real> seen);
 
 }  // namespace regroup::softmax_parts

@@ -173,7 +173,13 @@ class tile_sweep {
 
   template <class In, class Out, class Look>
   void row(const In& in, const Out& out, index row, const Look& look) const {
-    const strided<const X> x = in[row];
+    strided<const X> x = in[row];
+    std::unique_ptr<X[]> copy;  // of a row of one tile, read three times
+    if (length_ <= tile_elements && x.contiguous() == nullptr) {
+      copy = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(length_));
+      for (index i = 0; i < length_; ++i) copy[static_cast<std::size_t>(i)] = x[i];
+      x = {copy.get(), length_, 1};
+    }
     const row_state state = length_ > longest_two_sweep_row ? of_tiles(x) : of_row(x);
     if constexpr (std::same_as<Out, std::nullopt_t>) {
       look(row, state);

@@ -169,7 +169,7 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
   }
   if (const auto data = contiguous(s); data != nullptr) {
     in_memory(load_from<element>{data + first});
-  } else if constexpr (requires { s.f.from(first); }) {
+  } else if constexpr (requires { requires numbering<decltype(s.f)>; }) {
     in_memory(load_numbered(s.f.from(first)));
   } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
@@ -240,11 +240,13 @@ state_of<M> fold_source(const M& m, const Source& s) {
   return *std::move(state);
 }
 
-/// sink(row, state) for the sources [first, last) of a batch. Short ones of plain states share one dispatched call.
+/// sink(row, state) for the sources [first, last) of a batch. Short ones of plain states share one dispatched call, where they
+/// own no memory.
 template <batch Batch, class M, class Sink>
 void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& sink) {
-  using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
-  if constexpr (is_plain<state_of<M>, element>) {
+  using source = std::remove_cvref_t<decltype(b[0])>;
+  using element = element_of<source>;
+  if constexpr (is_plain<state_of<M>, element> && std::is_trivially_copyable_v<source>) {
     std::array<stretch<element>, lanes> together;
     columns<state_of<M>> states;
     while (first < last) {

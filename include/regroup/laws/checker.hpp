@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cfenv>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -57,18 +56,6 @@ concept names_lift = std::is_class_v<M> && !std::is_final_v<M> && !requires {
 /// Whether an accumulator and check_laws can tell what elements a monoid takes.
 template <class M>
 concept element_is_known = has_lift<M, lifted_element<M>> || !names_lift<M>;
-
-/// A thread's mode of rounding, for a while.
-class rounding_mode {
- public:
-  explicit rounding_mode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
-  rounding_mode(const rounding_mode&) = delete;
-  rounding_mode& operator=(const rounding_mode&) = delete;
-  ~rounding_mode() { std::fesetround(before_); }
-
- private:
-  int before_;
-};
 
 /// Lengths about the edges of lanes, warps and tiles, short ones first, and others: a state that owns memory may grow with what
 /// it holds, so it sees one tile at most.
@@ -197,12 +184,13 @@ class checker {
     return by.was_huge();
   }
 
-  /// Twice what rounding may do to each real of those equations whose errors nobody has told: the largest move under nudges, or
-  /// less where nudges a thousand times as large do not move it by the square root of that, for then it jumps; or what other
-  /// modes of rounding do, up to some units of the largest number for each element: a combine may keep what it rounded away.
+  /// Twice what rounding may do to each real of those equations whose errors nobody has told: the largest move under nudges.
+  /// Where a combine jumps there, it is less: much larger nudges do not move what jumps by the square root of that. (A `lower`
+  /// may jump.) What a combine keeps of its own rounding moves as other modes of rounding have it, by units of the largest
+  /// number.
   void estimate_errors(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, const collector& found,
                        std::vector<errors>& all, bool& overflow) const {
-    long double unit = 0;
+    long double unit = 0, u = 0;
     const auto moves = [&](auto... start) {
       collector moved;
       nudge by;
@@ -210,23 +198,22 @@ class checker {
       evaluate(l, xs, word, by, moved);
       overflow = overflow || by.was_huge();
       unit = std::fmax(unit, by.largest_unit());
+      u = std::fmax(u, by.coarsest_u());
       return moved;
     };
     std::vector<errors> fine(all.size()), coarse(all.size()), modes(all.size());
-    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) {
-      add_moves(found, moves(pattern), fine);
-      add_moves(found, moves(pattern, nudge::coarse), coarse);
-    }
-    for (const int mode : {FE_UPWARD, FE_DOWNWARD}) {
-      const rounding_mode here(mode);
-      add_moves(found, moves(0), modes);
-    }
+    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) add_moves(found, moves(pattern), fine);
+    const int scale = u <= 0x1p-24L ? 1024 : u <= 0x1p-11L ? 16 : 4;  // 4 u times that stays far below 1
+    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) add_moves(found, moves(pattern, scale), coarse);
+    for (const int mode : {FE_UPWARD, FE_DOWNWARD}) add_moves(found, moves(0, 1, mode), modes);
+    const long double units = nudge::units * unit * static_cast<long double>(xs.size());
+    const long double smooth = std::fmin(2 / std::sqrt(static_cast<long double>(scale)), 0.5L);
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (!all[i].empty()) continue;
-      const long double units = nudge::units * unit * static_cast<long double>(xs.size());
+      const bool may_jump = has_lower<M> && found.all[i].is_answer;
       for (std::size_t k = 0; k < fine[i].size(); ++k) {
-        const long double smooth = std::fmin(fine[i][k], coarse[i][k] / std::sqrt(static_cast<long double>(nudge::coarse)));
-        all[i].push_back(2 * std::fmax(smooth, std::fmin(modes[i][k], units)));
+        const long double moved = may_jump ? 2 * fine[i][k] : std::fmin(2 * fine[i][k], smooth * coarse[i][k]);
+        all[i].push_back(std::fmax(moved, 2 * std::fmin(modes[i][k], units)));
       }
     }
   }
@@ -299,6 +286,7 @@ class checker {
   void explain(const law<M, X>& l, const trial& t, bool strict, finding& f) {
     collector into;
     into.explain = true;
+    falls_anyway_ = true;
     const verdict v = judge_trial(l, t, strict, into);
     const sequence<X> xs = elements(l, t, strict);
     f.result = finding::outcome::falls;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cfenv>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
@@ -25,15 +26,17 @@ namespace regroup::laws {
 class nudge {
  public:
   static constexpr int patterns = 10;
-  static constexpr int units = 4;     ///< of u, half a unit in the last place of 1
-  static constexpr int coarse = 1024;  ///< how many times as large coarse ones are
+  static constexpr int units = 4;  ///< of u, half a unit in the last place of 1
 
-  void start(int pattern, int scale = 1) {
+  /// `scale`: how many times as large as these units; `mode`: how combines round.
+  void start(int pattern, int scale = 1, int mode = FE_TONEAREST) {
     pattern_ = pattern;
     scale_ = scale;
+    mode_ = mode;
     draw_ = static_cast<std::uint64_t>(pattern);
   }
   [[nodiscard]] bool is_active() const { return pattern_ != 0; }
+  [[nodiscard]] int mode() const { return mode_; }
 
   template <class State>
   void operand(State& s) {
@@ -47,6 +50,8 @@ class nudge {
   [[nodiscard]] bool was_huge() const { return huge_; }
   /// Half a unit in the last place of the largest number that was moved.
   [[nodiscard]] long double largest_unit() const { return largest_unit_; }
+  /// u of the narrowest type of a number that was moved; 0 for none.
+  [[nodiscard]] long double coarsest_u() const { return coarsest_u_; }
 
  private:
   struct mover {
@@ -78,6 +83,7 @@ class nudge {
     if (!std::isfinite(x)) return x;
     if (std::fabs(x) >= std::ldexp(Real(1), std::numeric_limits<Real>::max_exponent / 2 - 4)) huge_ = true;
     largest_unit_ = std::fmax(largest_unit_, static_cast<long double>(std::fabs(x) * u));
+    coarsest_u_ = std::fmax(coarsest_u_, static_cast<long double>(u));
     draw_ = mix(draw_);
     const bool up = pattern_ == 1 || (pattern_ > 2 && draw_ % 2 == 0);
     const Real by = (x * (units * u) + (underflow ? smallest : Real(0))) * static_cast<Real>(scale_);
@@ -87,9 +93,22 @@ class nudge {
 
   int pattern_ = 0;
   int scale_ = 1;
+  int mode_ = FE_TONEAREST;
   std::uint64_t draw_ = 0;
   bool huge_ = false;
-  long double largest_unit_ = 0;
+  long double largest_unit_ = 0, coarsest_u_ = 0;
+};
+
+/// A thread's mode of rounding, for a while.
+class rounding_mode {
+ public:
+  explicit rounding_mode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
+  rounding_mode(const rounding_mode&) = delete;
+  rounding_mode& operator=(const rounding_mode&) = delete;
+  ~rounding_mode() { std::fesetround(before_); }
+
+ private:
+  int before_;
 };
 
 /// A monoid whose combine is nudged.
@@ -106,10 +125,17 @@ struct nudged {
   state_of<M> operator()(state_of<M> a, state_of<M> b) const {
     by->operand(a);
     by->operand(b);
-    state_of<M> s = (*m)(std::move(a), std::move(b));
+    state_of<M> s = by->mode() == FE_TONEAREST ? combined(*m, std::move(a), std::move(b)) : rounded(std::move(a), std::move(b));
     by->result(s);
     return s;
   }
+  /// The combine in another mode of rounding, which compilers know nothing of: by a call that they cannot look into.
+  state_of<M> rounded(state_of<M> a, state_of<M> b) const {
+    state_of<M> (*volatile combine)(const M&, state_of<M>, state_of<M>) = combined;
+    const rounding_mode here(by->mode());
+    return combine(*m, std::move(a), std::move(b));
+  }
+  static state_of<M> combined(const M& m, state_of<M> a, state_of<M> b) { return m(std::move(a), std::move(b)); }
   auto lower(const state_of<M>& s) const {
     if (!by->is_active()) return regroup::lower(*m, s);
     state_of<M> moved = s;
