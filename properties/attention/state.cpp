@@ -144,6 +144,17 @@ TEST(attention_state, no_queries_have_a_shape) {
   EXPECT_THROW(some.merge(none), regroup::shape_error);
 }
 
+/// One that has moved away is as one of which nothing is known.
+TEST(attention_state, moved_away) {
+  const problem p;
+  auto a = p.state(0, 300);
+  const auto kept = std::move(a);
+  const auto b = p.state(300, keys);
+  EXPECT_TRUE(same_state(merge(kept, a), kept));  // NOLINT: that is the test
+  a.merge(b);
+  EXPECT_TRUE(same_state(a, b));
+}
+
 TEST(attention_state, commutes_bitwise_and_merges_with_itself) {
   const problem p;
   const auto a = p.state(0, 300);

@@ -3,6 +3,7 @@
 // a branch is no rounding; right, and rounding in ways of their own, they hold. And states that are compared by more than the
 // members of an aggregate.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <complex>
 #include <limits>
@@ -59,6 +60,16 @@ struct skip_equal {
   double operator()(double a, double b) const { return a == b ? a : a + b; }
 };
 TEST(estimates, equal_numbers_skipped) { always_falls(skip_equal{}, integers<int>{1, 9}); }
+template <class Half>
+struct skip_equal_halves {
+  Half identity() const { return Half(-0.0f); }
+  Half lift(float x) const { return Half(x); }
+  Half operator()(Half a, Half b) const { return widen(a) == widen(b) ? a : Half(widen(a) + widen(b)); }
+};
+TEST(estimates, equal_halves_skipped) {
+  always_falls(skip_equal_halves<float16>{}, integers<int>{1, 9});
+  always_falls(skip_equal_halves<bfloat16>{}, integers<int>{1, 9});
+}
 
 /// A sum of exponentials that drops a sum where two maxima are equal: falls under folds, where states of many elements meet.
 struct drops_at_ties {
@@ -107,6 +118,57 @@ TEST(estimates, what_rounding_took) {
   always_holds(neumaier{}, arbitrary<double>{});
   always_holds(neumaier{}, reals<double>{-10, 10});
   EXPECT_FALSE(check_laws(loses_twice{}, reals<double>{-10, 10}, algebra_options{}).passed());
+}
+
+/// A bin by a product that rounds: its lift is only right to nearest, as which it is called. The bins are summed with what
+/// rounding took, so that how a combine rounds is asked too.
+struct weights_by_bin {
+  struct state {
+    std::array<neumaier::state, 10> bins;
+  };
+  neumaier sum;
+  state identity() const {
+    state s;
+    s.bins.fill(sum.identity());
+    return s;
+  }
+  state lift(float x) const {
+    state s = identity();
+    s.bins.at(static_cast<std::size_t>(x * 10)) = sum.lift(x);
+    return s;
+  }
+  state operator()(const state& a, const state& b) const {
+    state s = a;
+    for (std::size_t i = 0; i < s.bins.size(); ++i) s.bins[i] = sum(s.bins[i], b.bins[i]);
+    return s;
+  }
+};
+TEST(estimates, a_lift_rounds_to_nearest) {
+  const std::vector<float> samples = {std::nextafter(1.0f, 0.0f), 0.1f, 0.7f, 0.05f, 0.3333f};
+  always_holds(weights_by_bin{}, one_of<float>{samples});
+}
+
+/// What lower does to a state may jump: the states of the sum are within their bounds.
+struct in_cents {
+  double identity() const { return -0.0; }
+  double operator()(double a, double b) const { return a + b; }
+  double lower(double sum) const { return std::round(100 * sum) / 100; }
+};
+TEST(estimates, answers_that_jump) { always_holds(in_cents{}, [](choices& from) { return 0.005 * from.integer(-300, 300); }); }
+
+/// An operator that remembers is no law's, and no note's.
+struct counts_its_calls {
+  mutable int calls = 0;
+  int identity() const { return 0; }
+  int operator()(int a, int b) const {
+    if (a == 0 || b == 0) return a + b;
+    return a + b + (++calls % 7 == 0 ? 1 : 0);
+  }
+};
+TEST(estimates, what_depends_on_more) {
+  const report r = check_laws(counts_its_calls{}, integers<int>{1, 9}, algebra_options{.cases = 400});
+  EXPECT_FALSE(r.passed());
+  for (const finding& f : r.findings) EXPECT_TRUE(f.result != finding::outcome::note) << f;
 }
 
 template <class Number>

@@ -12,6 +12,7 @@
 #include "operators.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
+#include "regroup/monoids/arithmetic.hpp"
 #include "regroup/reduce.hpp"
 #include "regroup/scan.hpp"
 #include "regroup/stream.hpp"
@@ -164,6 +165,23 @@ TEST(borrowed, not_by_a_scan_in_place) {
       }
     });
   }
+}
+
+/// A source that owns its memory lives as long as it is read.
+TEST(borrowed, sources_that_own_their_memory) {
+  struct owner {
+    std::vector<int> numbers;
+    [[nodiscard]] index size() const { return static_cast<index>(numbers.size()); }
+    int operator[](index i) const { return numbers[static_cast<std::size_t>(i)]; }
+    [[nodiscard]] const int* contiguous() const { return numbers.data(); }
+  };
+  const owner ones{std::vector<int>(300, 1)};
+  std::vector<int> sums(3);
+  with_executors([&](const auto& ex) {
+    EXPECT_EQ(regroup::reduce(ex, ones, regroup::plus<int>{}), 300);
+    regroup::reduce_segments(ex, ones, std::vector<int>{0, 100, 299, 300}, sums, regroup::plus<int>{});
+    EXPECT_EQ(sums, (std::vector<int>{100, 199, 1}));
+  });
 }
 
 }  // namespace verbs
