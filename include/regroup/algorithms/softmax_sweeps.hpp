@@ -205,6 +205,7 @@ class tile_sweep {
   /// A fold of the chunks' states: `of_chunk(first tile, tiles)`, by m.
   template <class M, class OfChunk>
   state_of<M> fold(const M& m, const OfChunk& of_chunk) const {
+    if (length_ == 0) return m.identity();
     std::vector<state_of<M>> states(static_cast<std::size_t>(chunks()));
     each_chunk(
         [&](index first, index tiles, index c) { states[static_cast<std::size_t>(c)] = of_chunk(first, tiles); });
