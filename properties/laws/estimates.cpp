@@ -67,8 +67,9 @@ struct skip_equal_halves {
   Half operator()(Half a, Half b) const { return widen(a) == widen(b) ? a : Half(widen(a) + widen(b)); }
 };
 TEST(estimates, equal_halves_skipped) {
-  always_falls(skip_equal_halves<float16>{}, integers<int>{1, 9});
-  always_falls(skip_equal_halves<bfloat16>{}, integers<int>{1, 9});
+  const auto scores = [](choices& from) { return static_cast<float>(from.integer(1, 9)); };
+  always_falls(skip_equal_halves<float16>{}, scores);
+  always_falls(skip_equal_halves<bfloat16>{}, scores);
 }
 
 /// A sum of exponentials that drops a sum where two maxima are equal: falls under folds, where states of many elements meet.
@@ -154,7 +155,9 @@ struct in_cents {
   double operator()(double a, double b) const { return a + b; }
   double lower(double sum) const { return std::round(100 * sum) / 100; }
 };
-TEST(estimates, answers_that_jump) { always_holds(in_cents{}, [](choices& from) { return 0.005 * from.integer(-300, 300); }); }
+TEST(estimates, answers_that_jump) {
+  always_holds(in_cents{}, [](choices& from) { return 0.005 * static_cast<double>(from.integer(-300, 300)); });
+}
 
 /// An operator that remembers is no law's, and no note's.
 struct counts_its_calls {
