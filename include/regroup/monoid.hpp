@@ -209,9 +209,12 @@ constexpr void require_members_are_seen() {
                 "regroup: this monoid's `lower` is not const, or does not take a state, so nothing would call it");
   static_assert(!requires { &M::lift_tile; },
                 "regroup: `lift_tile` takes tiles of many types: make it a template, `lift_tile(const auto& tile) const`");
-  static_assert(has_lift<M, X> || !narrows<widened<X>, state>(),
-                "regroup: these elements hold more than `identity()`'s type, the state's: return the elements' type there "
-                "(0.0, not 0), or give the monoid a `lift` that says what becomes of them");
+  if constexpr (!has_lift<M, X> && narrows<widened<X>, state>()) {
+    using of_elements = std::remove_cvref_t<std::invoke_result_t<const M&, const widened<X>&, const widened<X>&>>;
+    static_assert(!narrows<of_elements, state>(),
+                  "regroup: of these elements the combine returns more than `identity()`'s type holds, the state's: return one "
+                  "of theirs there, 0.0 and not 0, or give the monoid a `lift` that says what becomes of them");
+  }
   if constexpr (has_lower<M>) {
     using answer = std::remove_cvref_t<decltype(std::declval<const M&>().lower(std::declval<const state&>()))>;
     constexpr bool is_view = std::ranges::view<answer> && std::ranges::borrowed_range<answer>;

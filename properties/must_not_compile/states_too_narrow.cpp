@@ -1,4 +1,4 @@
-// expect: regroup: these elements hold more than `identity()`'s type, the state's: return the elements' type there (0.0, not 0)
+// expect: regroup: of these elements the combine returns more than `identity()`'s type holds, the state's: return one of theirs
 // expect: regroup: this `lower` returns a view of a state, which is gone by then: let it return what it shows
 // expect: regroup: what a monoid declares of itself is a bool, `static constexpr bool is_commutative = true`
 #include <cstdint>
@@ -15,7 +15,7 @@ struct sum {
 };
 struct largest {
   int identity() const { return 0; }
-  int operator()(int a, int b) const { return a < b ? b : a; }
+  auto operator()(auto a, auto b) const { return a < b ? b : a; }
 };
 struct all_words {
   std::string identity() const { return {}; }
