@@ -154,11 +154,12 @@ inline constexpr bool takes_position = !std::invocable<const Projection&, X> && 
 /// A source seen through a projection, as in std::ranges: a member pointer or a function of an element; or of its position too.
 template <class Source, class Projection>
 struct projected {
+  static constexpr bool is_numbered = takes_position<Projection, decltype(std::declval<const Source&>()[index{}])>;
   Source source;
   Projection projection;
   [[nodiscard]] constexpr index size() const noexcept { return source.size(); }
   constexpr decltype(auto) operator[](index i) const {
-    if constexpr (takes_position<Projection, decltype(source[i])>) {
+    if constexpr (is_numbered) {
       return std::invoke(projection, source[i], i);
     } else {
       return std::invoke(projection, source[i]);
@@ -185,6 +186,7 @@ struct piece {
     return data == nullptr ? data : data + first;
   }
 };
+
 /// An index function that can be told to begin elsewhere, as `enumerate` can.
 template <class F>
 concept numbering = requires(const F& f, index first) {
@@ -258,13 +260,6 @@ constexpr auto as_source(const R& range) {
     return range;
   }
 }
-
-/// Whether a source's elements know their positions in it.
-template <class Source>
-inline constexpr bool is_numbered = false;
-template <class Source, class Projection>
-inline constexpr bool is_numbered<projected<Source, Projection>> =
-    takes_position<Projection, decltype(std::declval<const Source&>()[index{}])>;
 
 template <source Source, class Projection>
 constexpr auto project(const Source& s, const Projection& projection) {

@@ -60,7 +60,7 @@ inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = 
   using source = std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>;
   using element = element_of<source>;
   if constexpr (std::same_as<decltype(std::declval<const source&>()[index{}]), const element&> &&
-                !is_numbered<projected<source, Projection>> &&
+                !projected<source, Projection>::is_numbered &&
                 std::same_as<widened<element>, element> && std::copyable<element> && is_movable<element> &&
                 sizeof(element) <= 32 && is_plain<state_of<M>, element> && !has_members<M>) {
     return !has_lift_tile<M, tile<load_from<element_of<projected<source, Projection>>>>>;

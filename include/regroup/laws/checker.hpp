@@ -218,26 +218,6 @@ class checker {
     }
   }
 
-  /// How far the reals of each equation have moved, the left side's and the right side's together: the most so far.
-  static void add_moves(const collector& found, const collector& moved, std::vector<errors>& most) {
-    for (std::size_t i = 0; i < found.all.size() && i < moved.all.size(); ++i) {
-      const auto add = [&](const image& before, const image& after) {
-        std::size_t k = 0;
-        for (std::size_t c = 0; c < before.size(); ++c) {
-          if (before[c].what != cell::kind::real) continue;
-          if (most[i].size() <= k) most[i].resize(k + 1);
-          if (c < after.size() && std::isfinite(before[c].value)) {
-            const long double move = std::fabs(after[c].value - before[c].value);
-            most[i][k] = std::fmax(most[i][k], std::isnan(move) ? HUGE_VALL : move);
-          }
-          ++k;
-        }
-      };
-      add(found.all[i].left, moved.all[i].left);
-      add(found.all[i].right, moved.all[i].right);
-    }
-  }
-
   verdict judge_trial(const law<M, X>& l, const trial& t, bool strict, collector& into) {
     return judge_elements(l, elements(l, t, strict), t.shape, strict, into);
   }

@@ -121,7 +121,7 @@ class ranks {
   static constexpr index most_rows = 1024;
   template <class Batch, class Body>
   void some_at_a_time(const Batch& b, const Body& body) const {
-    static_assert(!is_numbered<std::remove_cvref_t<decltype(b[0])>>,
+    static_assert(!requires { requires std::remove_cvref_t<decltype(b[0])>::is_numbered; },
                   "regroup: a projection of ranks would have positions in a rank's part, not in the whole; let generate number "
                   "elements from where the part begins");
     comm_->require_same(b.size(), "rows, or segments, or positions on the axes that stay");
