@@ -194,10 +194,14 @@ concept numbering = requires(const F& f, index first) {
   f.values;
 };
 
+/// A source computed by one.
+template <class Source>
+concept numbered = numbering<decltype(Source::f)>;
+
 /// The same, as what it is where it can be said to begin there: numbered memory stays so.
 template <class Source>
 constexpr auto piece_of(const Source& s, index first, index count) {
-  if constexpr (requires { requires numbering<decltype(s.f)>; }) {
+  if constexpr (numbered<Source>) {
     return generate(count, s.f.from(first));
   } else {
     return piece<Source>{s, first, count};

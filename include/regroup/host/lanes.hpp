@@ -169,7 +169,7 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
   }
   if (const auto data = contiguous(s); data != nullptr) {
     in_memory(load_from<element>{data + first});
-  } else if constexpr (requires { requires numbering<decltype(s.f)>; }) {
+  } else if constexpr (numbered<Source>) {
     in_memory(load_numbered(s.f.from(first)));
   } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
