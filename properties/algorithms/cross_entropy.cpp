@@ -134,16 +134,16 @@ TEST(cross_entropy, gradient_in_place_and_of_the_mean) {
   for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(apart[i], sums[i] * (1.0f / 6));
 }
 
-/// d loss / d x_j by differences of the loss itself, in double.
+/// d loss / d x_j by differences of the loss itself, in double, of logits with a scale.
 TEST(cross_entropy, gradient_is_the_derivative) {
   std::vector<double> x = row_of_kind(0, 12, 3);
   const std::vector<short> targets = {1, 0, 3};
   std::vector<double> gradient(12);
   const auto loss = [&](double* g) {
     const regroup::view<double> v(x.data(), {3, 4});
-    return g == nullptr
-               ? regroup::cross_entropy(regroup::seq, v, targets)
-               : regroup::cross_entropy(regroup::seq, v, targets, {.gradient = regroup::view<double>(g, {3, 4})});
+    return g == nullptr ? regroup::cross_entropy(regroup::seq, v, targets, {.scale = -1.25})
+                        : regroup::cross_entropy(regroup::seq, v, targets,
+                                                 {.scale = -1.25, .gradient = regroup::view<double>(g, {3, 4})});
   };
   loss(gradient.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -155,6 +155,57 @@ TEST(cross_entropy, gradient_is_the_derivative) {
     x[i] = kept;
     EXPECT_NEAR(gradient[i], (above - below) / 2e-5, 1e-9);
   }
+}
+
+/// Of logits that the caller multiplied, rounding once: losses bitwise, and the gradient's factor is the scale.
+TEST(cross_entropy, scaled_logits_are_the_logits_times_the_scale) {
+  for (const index classes : {3, 300, 70'000}) {
+    const batch b = batch_of(5, classes, 1);
+    batch by_hand = b;
+    for (float& x : by_hand.x) x *= 0.3f;
+    std::vector<float> losses(5), losses_by_hand(5);
+    std::vector<float> gradient(b.x.size()), gradient_by_hand(b.x.size());
+    const auto as_view = [&](std::vector<float>& v) { return regroup::view<float>(v.data(), {5, classes}); };
+    regroup::cross_entropy(regroup::par, b.logits(), b.targets,
+                           {.scale = 0.3f, .reduction = loss_reduction::sum, .gradient = as_view(gradient), .losses = losses});
+    regroup::cross_entropy(regroup::par, by_hand.logits(), b.targets,
+                           {.reduction = loss_reduction::sum, .gradient = as_view(gradient_by_hand), .losses = losses_by_hand});
+    EXPECT_EQ(losses, losses_by_hand);
+    for (std::size_t i = 0; i < gradient.size(); ++i) ASSERT_EQ(gradient[i], gradient_by_hand[i] * 0.3f) << i;
+  }
+}
+
+/// Shares of a mean over many rows are denormal in 16 bits; a loss scale brings them back.
+TEST(cross_entropy, a_gradient_scale_keeps_16_bits_from_underflow) {
+  const index rows = 4096;
+  const index classes = 96;
+  const std::vector<regroup::float16> x(static_cast<std::size_t>(rows * classes), regroup::float16(0));
+  const std::vector<int> targets(static_cast<std::size_t>(rows), 3);
+  std::vector<regroup::float16> gradient(x.size());
+  const regroup::view<const regroup::float16> logits(x.data(), {rows, classes});
+  const regroup::view<regroup::float16> g(gradient.data(), {rows, classes});
+  const float plain = regroup::cross_entropy(regroup::par, logits, targets, {.gradient = g});
+  EXPECT_GT(std::fabs(regroup::widen(g(0, 0)) * 96 * 4096 - 1), 0x1p-8);
+  EXPECT_EQ(regroup::cross_entropy(regroup::par, logits, targets, {.gradient = g, .gradient_scale = 4096}), plain);
+  for (index j = 0; j < classes; ++j) {
+    EXPECT_EQ(regroup::widen(g(7, j)), regroup::widen(regroup::float16(1.0f / 96 - (j == 3 ? 1 : 0))));
+  }
+}
+
+TEST(cross_entropy, refuses_scales_that_are_not_finite) {
+  const batch b = batch_of(2, 3, 0);
+  std::vector<float> gradient(6, 7);
+  const regroup::view<float> g(gradient.data(), {2, 3});
+  for (const double wrong : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e39}) {
+    EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.scale = wrong, .gradient = g}),
+                 regroup::argument_error);
+    EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.gradient = g, .gradient_scale = wrong}),
+                 regroup::argument_error);
+  }
+  EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets,
+                                      {.scale = 1e20, .gradient = g, .gradient_scale = 1e20}),
+               regroup::argument_error);
+  EXPECT_EQ(gradient, std::vector<float>(6, 7));
 }
 
 TEST(cross_entropy, special_values) {

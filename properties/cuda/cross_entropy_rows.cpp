@@ -27,6 +27,8 @@ struct call {
   std::vector<X> logits;  // then the gradient
   std::vector<Target> targets;
   loss_reduction reduction = loss_reduction::mean;
+  double scale = 1;
+  double gradient_scale = 1;
   float loss = 99;
   std::vector<float> losses = std::vector<float>(targets.size(), 99);
 
@@ -40,7 +42,8 @@ struct call {
     const regroup::view<X> x(logits.data(), shape());
     loss = regroup::cross_entropy(
         regroup::seq, x, targets,
-        {.ignore_index = 7, .reduction = reduction, .gradient = x, .losses = regroup::view<float>(losses)});
+        {.scale = scale, .ignore_index = 7, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
+         .losses = regroup::view<float>(losses)});
   }
   /// Whether the targets are right.
   bool on_the_device(machine& on) { return on_the_device(on, on); }
@@ -49,7 +52,7 @@ struct call {
     const cuda::device_view<Target> t(targets.data(), {shape()[0]});
     const cuda::entropy_work<X, Target> work(
         x, t,
-        {.ignore_index = 7, .reduction = reduction, .gradient = x,
+        {.scale = scale, .ignore_index = 7, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
          .losses = cuda::device_view<float>(losses.data(), {shape()[0]})});
     const emulated::executor executor{on, cuda::most_cluster_blocks, most_blocks};
     const std::size_t bytes = work.bytes(executor);
@@ -84,7 +87,8 @@ std::vector<float> widened(const std::vector<X>& xs) {
 
 template <class X, class Target>
 void expect_the_bits_of_seq(machine on, call<X, Target> device, const std::string& where) {
-  call<float, int> host{widened(device.logits), {device.targets.begin(), device.targets.end()}, device.reduction};
+  call<float, int> host{widened(device.logits), {device.targets.begin(), device.targets.end()}, device.reduction,
+                        device.scale, device.gradient_scale};
   host.on_the_host();
   for (float& y : host.logits) y = regroup::widen(static_cast<X>(y));
   ASSERT_TRUE(device.on_the_device(on)) << where;
@@ -117,6 +121,17 @@ TEST(cross_entropy_rows, of_bfloat16_and_other_targets) {
 TEST(cross_entropy_rows, sums_and_no_sum_and_many_rows) {
   for (const auto reduction : {loss_reduction::sum, loss_reduction::none, loss_reduction::mean}) {
     expect_the_bits_of_seq(machine(), some<float>(kind::plain, order::small() ? 300 : 9000, 8, reduction), "many rows");
+  }
+}
+
+TEST(cross_entropy_rows, scales) {
+  for (const std::int64_t n : {8, 500, 5000, 66'000}) {
+    for (const auto reduction : {loss_reduction::sum, loss_reduction::mean}) {
+      auto device = some<float>(kind::plain, 5, n, reduction);
+      device.scale = 0.3;
+      device.gradient_scale = 1000;
+      expect_the_bits_of_seq(machine(), device, "classes: " + std::to_string(n));
+    }
   }
 }
 
@@ -225,6 +240,8 @@ TEST(row_verbs, refuse_with_sentences) {
                regroup::overlap_error);
   EXPECT_THROW((cuda::entropy_work<float, int>(logits, {t, {6}}, {.losses = cuda::device_view<float>(y, {5})})),
                regroup::shape_error);
+  EXPECT_THROW((cuda::entropy_work<float, int>(logits, {t, {6}}, {.scale = 1e20, .gradient_scale = 1e20})),
+               regroup::argument_error);
   EXPECT_THROW((cuda::entropy_work<float, int>(logits, {t, {6}}, {.gradient = cuda::device_view<float>(y, {4, 6})})),
                regroup::shape_error);
   const auto softmax = [&](const cuda::device_view<float>& to, const cuda::softmax_options<float>& options) {

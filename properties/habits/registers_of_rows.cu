@@ -17,7 +17,7 @@ void normalises(const cuda::device& on) {
   cuda::row_work{rows<X>{}, cuda::row_batch<X>{}, look.seen, look}.run(on, {});
 }
 void crosses(const cuda::device& on) {
-  const cuda::look_target<float, rows<float>, int> look{{}, {}, 0, nullptr, nullptr, {}};
+  const cuda::look_target<float, rows<float>, int> look{{}, {}, 0, {1}, 1, nullptr, nullptr, {}};
   cuda::row_work{rows<float>{}, cuda::row_batch<float>{}, regroup::softmax_parts::scaled<float>{1}, look}.run(on, {});
 }
 

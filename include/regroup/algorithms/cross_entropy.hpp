@@ -19,9 +19,11 @@ namespace regroup {
 /// What `cross_entropy` may be told. `X` is the element type of the logits, `Real` float, or double for double.
 template <class X, class Real>
 struct cross_entropy_options {
+  double scale = 1;           ///< multiplies every logit first, rounded once; finite
   index ignore_index = -100;  ///< rows with this target have loss 0, gradient 0 and no part in the mean
   loss_reduction reduction = loss_reduction::mean;
-  std::optional<view<X>> gradient = {};   ///< (softmax - onehot), over the count for the mean; in the logits' shape
+  std::optional<view<X>> gradient = {};   ///< scale (softmax - onehot), over the count for the mean; in the logits' shape
+  double gradient_scale = 1;              ///< multiplies it: a loss scale, say, that keeps 16 bits from underflow; finite
   std::optional<view<Real>> losses = {};  ///< one a row, in C order of the other axes; ignored rows 0
 };
 
@@ -56,9 +58,8 @@ auto targets_of(const Logits& logits, const Targets& targets) {
 /// The losses of all rows, 0 where they are ignored; put(row, loss) and the gradients, times `share`, where they are wanted.
 template <executor Executor, class In, class Out, class Targets, std::floating_point Real, class Put>
 std::vector<double> losses(const Executor& ex, const In& in, const std::optional<Out>& out, const Targets& target,
-                           index ignore_index, Real share, const std::optional<Put>& put) {
+                           index ignore_index, softmax_parts::scaled<Real> seen, Real share, const std::optional<Put>& put) {
   std::vector<double> result(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
-  const softmax_parts::scaled<Real> seen{1};
   const auto look = [&](index row, typename log_sum_exp<Real>::state state) {
     const auto t = static_cast<index>(target[row]);
     const bool is_ignored = t == ignore_index;
@@ -79,10 +80,10 @@ std::vector<double> losses(const Executor& ex, const In& in, const std::optional
 }  // namespace cross_entropy_parts
 
 /// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any
-/// strides: the mean or sum over rows of log s + (M - x_target), in float (double for double); the mean of no rows is
+/// strides: the mean or sum over rows of log s + (M - scale x_target), in float (double for double); the mean of no rows is
 /// NaN, the sum 0. A row that holds NaN, +inf or only -inf has a NaN loss. `.gradient` may be exactly the logits. Two
 /// sweeps of the logits, one more with a gradient; one double a row. Throws argument_error for a target out of range,
-/// naming the row, shape_error, overlap_error; nothing is written then.
+/// naming the row, and for a scale that is not finite, shape_error, overlap_error; nothing is written then.
 template <executor Executor, class View, class Targets>
 auto cross_entropy(const Executor& ex, const View& logits, const Targets& targets,
                    const cross_entropy_options<softmax_parts::element_in<const View>,
@@ -92,6 +93,8 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
   const auto in = softmax_parts::rows_along(x, -1, "cross_entropy");
   const auto target = cross_entropy_parts::targets_of(x, targets);
   const index classes = in.length();
+  const auto seen = softmax_parts::scale_of<real>(options.scale);
+  const real factor = cross_entropy_parts::gradient_factor<real>(options.scale, options.gradient_scale);
   const index used = cross_entropy_parts::count_used(target, classes, options.ignore_index);
   auto gradient = options.gradient;
   const auto out =
@@ -103,9 +106,9 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
     if (gradient) require_apart(*gradient, *options.losses, false);
     put.emplace(verbs::output(x, *options.losses, in.size()));
   }
-  const real share = options.reduction == loss_reduction::mean ? real{1} / static_cast<real>(used) : real{1};
+  const real share = options.reduction == loss_reduction::mean ? factor / static_cast<real>(used) : factor;
   const std::vector<double> losses =
-      cross_entropy_parts::losses(worker_of(ex), in, out, target, options.ignore_index, share, put);
+      cross_entropy_parts::losses(worker_of(ex), in, out, target, options.ignore_index, seen, share, put);
   if (options.reduction == loss_reduction::none) return real{0};
   const double sum = reduce(ex, losses, plus<double>{});
   return static_cast<real>(options.reduction == loss_reduction::mean ? sum / static_cast<double>(used) : sum);

@@ -36,6 +36,15 @@ void require_targets(index rows, const shape& logits, index count, const shape& 
   }
 }
 
+/// What a gradient is multiplied by besides a row's share of the mean: the derivative of the scaled logits, and what the caller
+/// asked for; throws argument_error where that is not finite as a Real.
+template <std::floating_point Real>
+Real gradient_factor(double scale, double gradient_scale) {
+  require_finite_as<Real>(gradient_scale, "cross_entropy's gradient_scale");
+  require_finite_as<Real>(scale * gradient_scale, "cross_entropy's scale times its gradient_scale");
+  return static_cast<Real>(scale * gradient_scale);
+}
+
 /// (softmax - onehot) share, throughout 0 for a row that is ignored (then `target` is -1).
 template <std::floating_point Real>
 struct gradient {
@@ -66,7 +75,7 @@ struct outcome {
 };
 
 /// Of a row whose target is `target`, x_target = `at_target`; throughout 0 where the target is -1, ignored. `share`: what
-/// a row has of the result, 1 of a sum.
+/// the gradient is multiplied by, 1 of a sum.
 template <std::floating_point Real>
 constexpr outcome<Real> outcome_of(typename log_sum_exp<Real>::state row, index target, Real at_target, Real share) {
   const softmax_parts::probability<Real> p({Real{1}}, row);

@@ -69,13 +69,15 @@ struct look_target {
   Logits logits;
   row_places<const Target> targets;
   index ignore_index;
+  softmax_parts::scaled<Real> seen;
+  Real factor;                          // of the gradient, besides a row's share
   const check_targets::state* checked;  // null where a row's share is 1, as of a sum
   double* summands;                     // one a row
   row_places<Real> losses;
 
   constexpr auto operator()(index row, row_state<Real> s) const {
     const auto target = static_cast<index>(targets.first[row * targets.stride]);
-    const Real share = checked == nullptr ? Real{1} : Real{1} / static_cast<Real>(checked->used);
+    const Real share = checked == nullptr ? factor : factor / static_cast<Real>(checked->used);
     const auto found = outcome(row, s, target, share);
     summands[row] = target == ignore_index ? plus<double>{}.identity() : static_cast<double>(found.loss);
     losses.put(row, found.loss);
@@ -88,7 +90,7 @@ struct look_target {
     if (target == ignore_index) return outcome_of<Real>(s, -1, Real{0}, share);
     constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
     if (target < 0 || target >= logits.length) return outcome_of<Real>({nan, nan}, 0, nan, share);
-    return outcome_of<Real>(s, target, softmax_parts::scaled<Real>{1}(logits[row][target]), share);
+    return outcome_of<Real>(s, target, seen(logits[row][target]), share);
   }
 };
 

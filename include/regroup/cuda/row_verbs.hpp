@@ -94,9 +94,11 @@ auto log_sums(const device_view<X>& x, const device_view<Out>& out, const logsum
 /// What `cross_entropy` may be told on a device. `X` is the element type of the logits.
 template <class X, class Real>
 struct cross_entropy_options {
+  double scale = 1;           ///< multiplies every logit first, rounded once; finite
   index ignore_index = -100;  ///< rows with this target have loss 0, gradient 0 and no part in the mean
   loss_reduction reduction = loss_reduction::mean;
-  std::optional<device_view<X>> gradient = {};   ///< (softmax - onehot), over the count for the mean; as the logits
+  std::optional<device_view<X>> gradient = {};   ///< scale (softmax - onehot), over the count for the mean; as the logits
+  double gradient_scale = 1;                     ///< multiplies it; finite
   std::optional<device_view<Real>> losses = {};  ///< one a row, in C order of the other axes; ignored rows 0
 };
 template <class X>
@@ -111,7 +113,9 @@ class entropy_work {
       : rows_(rows_along(logits, -1, "cross_entropy")),
         targets_(device_view<const Target>(targets).one_row()),
         check_{rows_.length, options.ignore_index},
-        reduction_(options.reduction) {
+        reduction_(options.reduction),
+        seen_(softmax_parts::scale_of<real>(options.scale)),
+        factor_(cross_entropy_parts::gradient_factor<real>(options.scale, options.gradient_scale)) {
     cross_entropy_parts::require_targets<std::remove_const_t<Target>>(rows_.size(), logits.extents(), targets.size(),
                                                                       targets.extents());
     if (options.gradient) {
@@ -167,15 +171,18 @@ class entropy_work {
     return reduction_ == loss_reduction::mean ? static_cast<const check_targets::state*>(base) : nullptr;
   }
   [[nodiscard]] auto rows_work(void* base) const {
-    const look_target<real, decltype(rows_), Target> look{rows_, {targets_.first, targets_.stride}, check_.ignore_index,
-                                                          counted(base), summands(base).first, losses_};
-    return row_work{rows_, gradient_, softmax_parts::scaled<real>{1}, look};
+    const row_places<const Target> targets{targets_.first, targets_.stride};
+    const look_target<real, decltype(rows_), Target> look{rows_,   targets,       check_.ignore_index,   seen_,
+                                                          factor_, counted(base), summands(base).first, losses_};
+    return row_work{rows_, gradient_, seen_, look};
   }
 
   row_batch<const X> rows_;
   row_batch<const Target> targets_;
   check_targets check_;
   loss_reduction reduction_;
+  softmax_parts::scaled<real> seen_;
+  real factor_;
   row_batch<std::remove_const_t<X>> gradient_ = {};  // null where none is wanted
   row_places<real> losses_;
 };
