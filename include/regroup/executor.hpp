@@ -64,13 +64,23 @@ class forest {
   /// Adds the node that begins where this forest ends.
   template <class M>
   void push(const M& m, node<State> next) {
-    while (!nodes_.empty() && nodes_.back().level == next.level && nodes_.back().position + 1 == next.position &&
-           nodes_.back().position % 2 == 0) {
+    while (!nodes_.empty() && is_sibling_of(nodes_.back(), next)) {
       combine_into(m, nodes_.back().state, std::move(next.state));
       next = {next.level + 1, next.position / 2, std::move(nodes_.back().state)};
       nodes_.pop_back();
     }
     nodes_.push_back(std::move(next));
+  }
+  /// The same where an operator that throws must leave the forest as it was: what a combine takes by value is copied.
+  template <class M>
+  void push_or_keep(const M& m, node<State> next) {
+    std::size_t kept = nodes_.size();
+    for (; kept > 0 && is_sibling_of(nodes_[kept - 1], next); --kept) {
+      next = {next.level + 1, next.position / 2, m(std::as_const(nodes_[kept - 1].state), std::move(next.state))};
+    }
+    if (kept == nodes_.size()) return nodes_.push_back(std::move(next));
+    nodes_[kept] = std::move(next);
+    nodes_.erase(nodes_.begin() + static_cast<std::ptrdiff_t>(kept + 1), nodes_.end());
   }
   template <class M>
   void append(const M& m, forest next) {
@@ -87,9 +97,13 @@ class forest {
     return root(m, std::span(nodes_));
   }
   [[nodiscard]] bool empty() const noexcept { return nodes_.empty(); }
-  [[nodiscard]] const std::vector<node<State>>& nodes() const noexcept { return nodes_; }
+  [[nodiscard]] const std::vector<node<State>>& nodes() const& noexcept { return nodes_; }
+  [[nodiscard]] std::vector<node<State>> nodes() && noexcept { return std::move(nodes_); }
 
  private:
+  static bool is_sibling_of(const node<State>& left, const node<State>& next) noexcept {
+    return left.level == next.level && left.position + 1 == next.position && left.position % 2 == 0;
+  }
   template <class M, class Node>
   static std::optional<State> root(const M& m, std::span<Node> all) {
     if (all.empty()) return std::nullopt;

@@ -57,11 +57,12 @@ class accumulator {
     }
   }
 
-  /// Adds the elements of a range after those that came before. O(n). Where an operator throws, it holds some of them.
+  /// Adds the elements of a range after those that came before. O(n). Where an operator throws, it holds
+  /// those before some place in the range, as `next_position()` says, and may go on.
   template <class Range>
   void push(const Range& range) {
     push_source(as_source(range), [&](const auto& s, index at, index count) {
-      whole_.append(m_, shifted(s, at, count));
+      add(shifted(s, at, count, next_ / tile_elements));
     });
   }
   /// The same with the whole tiles folded by an executor's threads; the same bits.
@@ -71,8 +72,8 @@ class accumulator {
       constexpr index some = 4096;  // states at a time
       for (index t = 0; t < count; t += some) {
         const index tiles = std::min(some, count - t);
-        for (auto& tile : tiles_apart(worker_of(ex), s, at + t * tile_elements, tiles, next_ / tile_elements + t)) {
-          whole_.append(m_, std::move(tile));
+        for (auto& tile : tiles_apart(worker_of(ex), s, at + t * tile_elements, tiles, next_ / tile_elements)) {
+          add(std::move(tile));
         }
       }
     });
@@ -88,7 +89,7 @@ class accumulator {
       (void)streams::sum_of_counts(count_, other.next_);
       push(other.left_);
       if (other.next_ > next_) {
-        whole_.append(m_, other.whole_);
+        add(other.whole_);
         right_ = other.right_;
         next_ = other.next_;
       }
@@ -231,9 +232,13 @@ class accumulator {
     }
     return nodes;
   }
-  template <class Source>
-  [[nodiscard]] forest<state> shifted(const Source& s, index at, index count) const {
-    return shifted(s, at, count, next_ / tile_elements);
+  /// Takes on what whole tiles became, node by node.
+  void add(forest<state> tiles) {
+    for (node<state>& n : std::move(tiles).nodes()) {
+      const index end = (n.position + 1) << n.level;
+      whole_.push_or_keep(m_, std::move(n));
+      next_ = end * tile_elements;
+    }
   }
   /// The same tiles, each in a forest of its own, on an executor's threads.
   template <executor Executor, class Source>
@@ -262,11 +267,11 @@ class accumulator {
         const index tiles = (n - i) / tile_elements;
         add_tiles(s, i, tiles);
         i += tiles * tile_elements;
-        next_ += tiles * tile_elements;
         continue;
       }
       const bool is_left = next_ < left_end();
       std::vector<kept>& end = is_left ? left_ : right_;
+      const std::size_t before = end.size();
       index count = 0;
       if constexpr (std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept>) {
         if (const auto* const first = contiguous(s); first != nullptr) {
@@ -278,12 +283,17 @@ class accumulator {
         end.push_back(static_cast<kept>(static_cast<X>(widen(s[i]))));
         count = 1;
       }
-      i += count;
-      next_ += count;
       if (static_cast<index>(right_.size()) == tile_elements) {
-        whole_.push(m_, {0, next_ / tile_elements - 1, leaf(right_, 0)});
+        try {
+          whole_.push_or_keep(m_, {0, next_ / tile_elements, leaf(right_, 0)});
+        } catch (...) {
+          while (end.size() > before) end.pop_back();
+          throw;
+        }
         right_.clear();
       }
+      i += count;
+      next_ += count;
     }
   }
 

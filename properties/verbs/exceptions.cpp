@@ -130,7 +130,7 @@ TEST(exceptions, inside_a_nested_call) {
                verbs::refused);
 }
 
-TEST(exceptions, an_accumulator_whose_push_throws_is_as_before_it) {
+TEST(exceptions, an_accumulator_whose_whole_tiles_throw_is_as_before_them) {
   for (const std::size_t bad : {0u, 4999u, 9000u}) {
     with_executors([&](const auto& ex) {
       regroup::accumulator acc{verbs::fragile<false>{where::lift}};
@@ -142,6 +142,62 @@ TEST(exceptions, an_accumulator_whose_push_throws_is_as_before_it) {
       EXPECT_EQ(acc.value(), 9096) << bad;
     });
   }
+}
+
+/// Wherever a tile ends and whatever throws, what was pushed up to `next_position()` is there, and the rest can follow.
+TEST(exceptions, an_accumulator_whose_push_throws_holds_a_prefix_and_goes_on) {
+  constexpr regroup::index n = 5 * 4096;
+  for (const regroup::index first : {0, 100}) {
+    for (const regroup::index begun : {0, 100, 4096, 3 * 4096 - 1}) {
+      for (const regroup::index bad : {0, 3995, 3996, 4095, 4096, 9000, 20479}) {
+        for (const auto at : {where::lift, where::combine}) {
+          with_executors([&](const auto& ex) {
+            regroup::accumulator acc{verbs::fragile<false>{at}, first};
+            acc.push(std::vector<int>(static_cast<std::size_t>(begun), 1));
+            const auto xs = with_a_bad_one(n, static_cast<std::size_t>(bad));
+            bool has_thrown = false;
+            try {
+              acc.push(ex, xs);
+              (void)acc.value();
+            } catch (const verbs::refused&) {
+              has_thrown = true;
+            }
+            EXPECT_TRUE(has_thrown);
+            ASSERT_GE(acc.size(), begun);
+            if (acc.size() > begun + bad) return;  // the bad one waits in a tile that is not whole yet
+            EXPECT_EQ(acc.value(), acc.size()) << first << " " << begun << " " << bad;
+            EXPECT_EQ(acc.next_position(), first + acc.size());
+            acc.push(ex, std::vector<int>(static_cast<std::size_t>(n), 1));
+            EXPECT_EQ(acc.value(), acc.size());
+          });
+        }
+      }
+    }
+  }
+}
+
+/// The same where whole tiles meet the nodes before them, by a combine that takes its operands by value.
+TEST(exceptions, a_combine_that_throws_leaves_what_was_pushed_before) {
+  struct joins {
+    bool* fails;
+    std::string identity() const { return ""; }
+    std::string operator()(std::string a, const std::string& b) const {
+      if (*fails && a.size() >= 4096) throw verbs::refused();
+      return a += b;
+    }
+    std::string lift(char c) const { return std::string(1, c); }
+  };
+  bool fails = false;
+  regroup::accumulator acc{joins{&fails}};
+  const std::string tile(4096, 'a');
+  acc.push(tile + tile + tile);
+  fails = true;
+  EXPECT_THROW(acc.push(tile), verbs::refused);
+  fails = false;
+  EXPECT_EQ(acc.size(), 3 * 4096);
+  EXPECT_EQ(acc.value(), tile + tile + tile);
+  acc.push(std::string("b") + tile);
+  EXPECT_EQ(acc.value(), tile + tile + tile + "b" + tile);
 }
 
 TEST(exceptions, nothing_leaks_when_nothing_is_thrown) {
