@@ -190,6 +190,8 @@ TEST(attention_options, the_bits_do_not_depend_on_how_rules_are_put_together) {
   EXPECT_TRUE(same_bits(at_once, run(cap & slopes & own & regroup::additive(p.bias.view()) & near)));
   EXPECT_TRUE(same_bits(
       at_once, run(attention_mask(cap) & slopes & own & (attention_mask(regroup::additive(p.bias.view())) & near))));
+  EXPECT_TRUE(same_bits(
+      at_once, run(regroup::masks{attention_mask(cap), regroup::masks{slopes, own}, regroup::additive(p.bias.view()), near})));
   EXPECT_TRUE(same_bits(at_once, run(attention_mask::all({cap, slopes, own, regroup::additive(p.bias.view()), near}))));
   for (const int threads : {1, 3}) {
     const auto again = cases::attend<float>(par.with_threads(threads), p.q.view(), dense(p.k.view(), p.v.view()),

@@ -142,6 +142,7 @@ struct ragged_queries {
 /// Keys and values of several requests, one behind the other.
 template <class T>
 struct ragged_source {
+  using element = T;
   view<const T> k;
   view<const T> v;
   std::vector<index> offsets;

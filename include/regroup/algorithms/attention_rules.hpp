@@ -87,6 +87,24 @@ concept bindable = requires(const M& m, const attention_extents& e) { m.bind(e);
 template <class M>
 concept usable = bindable<M> || has_range<M> || has_function<M, float>;
 
+/// A sentence for a rule that would not be applied, or not all of it.
+template <class Rule>
+constexpr void require_rule() {
+  static_assert(!requires { typename Rule::element_type; },
+                "regroup: a view is no mask by itself; additive(view) adds its numbers to the scores, boolean(view) "
+                "says which keys are seen");
+  static_assert(!says_yes_or_no<Rule>, "regroup: a mask returns a score, not bool: `key <= query ? score : hidden`");
+  static_assert(has_function<Rule, float> == has_function<Rule, double>,
+                "regroup: a mask's function takes scores of float and of double: `auto score`");
+  static_assert(has_function<Rule, float> || !requires(Rule& r, float s, index i) { r(s, i, i, i, i); },
+                "regroup: this mask's function is not const, or does not return a score, so nothing would call it");
+  static_assert(has_range<Rule> || !requires(Rule& r, index i) { r.range(i, i, i); },
+                "regroup: this mask's `range` is not const, or does not return a key_range, so nothing would call it");
+  static_assert(std::same_as<Rule, no_mask> || has_range<Rule> || has_function<Rule, float>,
+                "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
+                "has `range(batch, head, query) -> key_range`");
+}
+
 template <class R>
 constexpr key_range range(const R& r, index batch, index head, index query) {
   if constexpr (has_range<R>) {
@@ -105,10 +123,25 @@ struct all_of {
   std::tuple<Rules...> rules;
 
   [[nodiscard]] constexpr key_range range(index batch, index head, index query) const {
+    (require_rule<Rules>(), ...);
     key_range whole;
     std::apply([&](const auto&... r) { ((whole = both(whole, mask_rules::range(r, batch, head, query))), ...); },
                rules);
     return whole;
+  }
+  template <class Real>
+    requires(has_function<Rules, Real> || ...)
+  constexpr Real operator()(Real score, index batch, index head, index query, index key) const {
+    constexpr Real minus_infinity = hidden;
+    bool hides = false;
+    const auto apply = [&]<class Rule>(const Rule& rule) {
+      if constexpr (has_function<Rule, Real>) {
+        score = static_cast<Real>(rule(score, batch, head, query, key));
+        hides = hides || score == minus_infinity;
+      }
+    };
+    std::apply([&](const auto&... r) { (apply(r), ...); }, rules);
+    return hides ? minus_infinity : score;
   }
 };
 
@@ -239,8 +272,10 @@ class bound_sequence final : public bound_mask {
   std::vector<bound_pointer> parts_;
 };
 
+inline bound_pointer make_bound(bound_pointer bound) { return bound; }
 template <class Rule>
 bound_pointer make_bound(Rule rule) {
+  require_rule<Rule>();
   return std::make_shared<const bound_mask_of<Rule>>(std::move(rule));
 }
 template <class... Rules>
@@ -281,23 +316,7 @@ class attention_mask {
   attention_mask() : attention_mask(no_mask{}) {}
   template <class M>
   requires(!std::same_as<std::remove_cvref_t<M>, attention_mask>) attention_mask(M m)  // NOLINT: implicit on purpose
-      : bind_([m = std::move(m)](const attention_extents& e) -> mask_rules::bound_pointer {
-          using rule = decltype(mask_rules::bound(m, e));
-          if constexpr (std::convertible_to<rule, mask_rules::bound_pointer>) {
-            return m.bind(e);
-          } else {
-            static_assert(!requires { typename M::element_type; },
-                          "regroup: a view is no mask by itself; additive(view) adds its numbers to the scores, boolean(view) "
-                          "says which keys are seen");
-            static_assert(!mask_rules::says_yes_or_no<rule>,
-                          "regroup: a mask returns a score, not bool: `key <= query ? score : hidden`");
-            static_assert(
-                std::same_as<rule, no_mask> || mask_rules::has_range<rule> || mask_rules::has_function<rule, float>,
-                "regroup: a mask is a function object (score, batch, head, query, key) -> score or `hidden`, or "
-                "has `range(batch, head, query) -> key_range`");
-            return mask_rules::make_bound(mask_rules::bound(m, e));
-          }
-        }) {}
+      : bind_([m = std::move(m)](const attention_extents& e) { return mask_rules::make_bound(mask_rules::bound(m, e)); }) {}
   /// Rules that are chosen at run time, applied in this order: a & b & ..., with one loop over a tile each.
   [[nodiscard]] static attention_mask all(std::vector<attention_mask> rules);
   [[nodiscard]] mask_rules::bound_pointer bind(const attention_extents& e) const { return bind_(e); }

@@ -252,7 +252,7 @@ class attention_state {
 
 template <class Executor, class Q, class Keys>
 attention_state(const Executor&, const Q&, const Keys&, const attention_options& = {})
-    -> attention_state<typename attention_fold::real_of<Keys>::type>;
+    -> attention_state<attention_real<typename Keys::element>>;
 template <class Real, log_base Base>
 attention_state(const normalised_attention<Real, Base>&) -> attention_state<Real>;
 

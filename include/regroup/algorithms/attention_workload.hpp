@@ -45,15 +45,6 @@ inline attention_extents whole_of(attention_extents e, const key_piece& piece) {
   return e;
 }
 
-/// A mask bound already, as one request or piece sees it.
-struct mask_seen_from {
-  mask_rules::bound_pointer whole;
-  index batch;
-  index first_key;
-  [[nodiscard]] mask_rules::bound_pointer bind(const attention_extents& /*extents*/) const {
-    return std::make_shared<const mask_rules::bound_elsewhere>(whole, batch, first_key);
-  }
-};
 /// A mask that counts positions in the whole.
 struct mask_of_whole {
   attention_mask mask;
@@ -146,7 +137,7 @@ class workload {
     const mask_rules::bound_pointer whole = options.mask.bind(e);
     for (index b = 0; b < requests; ++b) {
       problem<T>& p = problems_[static_cast<std::size_t>(b)].p;
-      p.mask = mask_seen_from{whole, b, first_key}.bind(p.extents);
+      p.mask = std::make_shared<const mask_rules::bound_elsewhere>(whole, b, first_key);
     }
   }
   workload(workload&&) = delete;
@@ -217,17 +208,5 @@ template <class T>
 workload<T> workload_of(const ragged_queries<T>& q, const ragged_source<T>& keys, const attention_options& options) {
   return {q, keys, options};
 }
-
-/// What the keys of a source accumulate in.
-template <class Keys>
-struct real_of;
-template <class T>
-struct real_of<attention_source<T>> {
-  using type = attention_real<T>;
-};
-template <class T>
-struct real_of<ragged_source<T>> {
-  using type = attention_real<T>;
-};
 
 }  // namespace regroup::attention_fold

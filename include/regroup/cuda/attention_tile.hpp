@@ -10,29 +10,17 @@
 
 namespace regroup::cuda {
 
-/// A score through a bound rule; through several, of which each may hide the key for good.
+/// A score through a bound rule.
 template <class Rule>
 inline constexpr bool changes_scores = mask_rules::has_function<Rule, float>;
-template <class... Rules>
-inline constexpr bool changes_scores<mask_rules::all_of<Rules...>> = (changes_scores<Rules> || ...);
 template <class Rule>
 constexpr float scored_by(const Rule& rule, float score, index batch, index head, index query, index key) {
+  mask_rules::require_rule<Rule>();
   if constexpr (changes_scores<Rule>) {
     return static_cast<float>(rule(score, batch, head, query, key));
   } else {
     return score;
   }
-}
-template <class... Rules>
-constexpr float scored_by(const mask_rules::all_of<Rules...>& all, float score, index batch, index head, index query,
-                          index key) {
-  bool hides = false;
-  const auto apply = [&]<class Rule>(const Rule& rule) {
-    score = scored_by(rule, score, batch, head, query, key);
-    if constexpr (changes_scores<Rule>) hides = hides || score == -math::detail::infinity<float>;
-  };
-  std::apply([&](const auto&... rules) { (apply(rules), ...); }, all.rules);
-  return hides ? -math::detail::infinity<float> : score;
 }
 
 /// The same state in the frame of a maximum that is not lower: what a tile's keys are added to, and softmax_mean's combine
