@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verb reduce: of a range, of the rows or any axes of a view, of segments, and by key. The executor comes first, then
-// inputs, outputs, the monoid, and a projection, of an element as in std::ranges or of it and its position (`with_position`),
-// which may be called more than once for an element, from any thread. Every source is folded in the contract's order
-// (executor.hpp), alone or among others, so a row has the same bits in any batch.
+// inputs, outputs, the monoid and an optional projection: of the element, as in std::ranges, or of the element and its
+// position (`with_position`). A projection may be called more than once for an element, and from any thread. Every source is
+// folded in the contract's order (executor.hpp), so a row has the same bits alone and in any batch.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace regroup {
 
 namespace verbs {
 
-/// A place for one answer a row: a function of (row, answer), or a view, span or container of `count` answers in C order,
-/// which must not share memory with the input.
+/// Where the answers go: a function of (row, answer), or a view, span or container of `count` answers in C order, which must
+/// not share memory with the input.
 template <class Input, class Out>
 auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   if constexpr (requires { view(out); }) {
@@ -38,19 +38,19 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   }
 }
 
-/// A place for the only answer.
+/// Where the only answer goes.
 template <class Answer>
 auto output(std::optional<Answer>& only) {
   return [&only](index, Answer answer) { only.emplace(std::move(answer)); };
 }
 
-/// Takes states and puts their answers out. It knows no executor, so that those which share a worker share its code.
+/// Lowers states and puts their answers. Independent of the executor, so one instantiation serves all with the same worker.
 template <class M, class Put>
 auto lowered(const M& m, const Put& put) {
   return [&](index row, const state_of<M>& s) { put(row, regroup::lower(m, s)); };
 }
 
-/// Folds every source of a batch and puts the answers out.
+/// Folds every source of a batch and puts the answers.
 template <executor Executor, class Batch, class M, class Projection, class Put>
 void fold(const Executor& ex, const Batch& b, const M& m, const Projection& projection, const Put& put) {
   const projected_batch<Batch, Projection> seen{b, projection};
@@ -60,31 +60,34 @@ void fold(const Executor& ex, const Batch& b, const M& m, const Projection& proj
 
 }  // namespace verbs
 
-/// Reduces a range, or a view of any rank in C order, with `m`: lower(x_0 + x_1 + ... ), and lower(identity) of nothing.
-/// O(n) work, O(log n) states; no allocation where elements are contiguous and fewer than a tile (4096).
+/// Reduces a range, or a view of any rank in C order, with `m`: lower(x_0 + x_1 + ... ), or lower(identity) if there are no
+/// elements. O(n) work, O(log n) states. With `seq`, up to a tile (4096) of contiguous elements without a projection
+/// allocates nothing, where the state is a number or a small aggregate of numbers.
 template <executor Executor, class Range, class M, class Projection = std::identity>
 auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& projection = {}) {
   static_assert(require_identity<M>());
   std::optional<answer_of<M>> answer;
   const auto put = verbs::output(answer);
-  if constexpr (requires { xs.extents(); xs.strides(); xs.data(); }) {
-    with_slices(view(xs), xs.rank(), [&](const auto& all) { verbs::fold(ex, single{all[0]}, m, projection, put); });
+  if constexpr (has_axes<Range>) {
+    const auto v = view(xs);
+    with_slices(v, v.rank(), [&](const auto& all) { verbs::fold(ex, single{all[0]}, m, projection, put); });
   } else {
     verbs::fold(ex, single{as_source(xs)}, m, projection, put);
   }
   return *std::move(answer);
 }
 
-/// Reduces each row (the last axis) of a view of rank 1 or more. `out` holds one answer a row, in C order of the other
-/// axes, or is a function of (row, answer) that is called once a row, from any thread. Throws shape_error.
+/// Reduces each row (the last axis) of a view of rank 1 or more. `out` holds one answer a row, in C order of the other axes,
+/// or is a function of (row, answer) that is called once a row, from any thread. Throws shape_error, and overlap_error where
+/// `out` shares memory with the input.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void reduce_rows(const Executor& ex, const View& x, Out&& out, const M& m, const Projection& projection = {}) {
   const auto batch = rows(view(x));
   verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
 }
 
-/// Reduces any axes of a view together: positions run in C order of the reduced axes, whatever the strides. Axes may be
-/// negative, counting from the end. `out` as in `reduce_rows`, in C order of the axes that stay. Throws shape_error.
+/// Reduces any axes of a view together: positions run in C order of the reduced axes, whatever the strides. Negative axes
+/// count from the end. `out` is as in `reduce_rows`, in C order of the remaining axes. Throws as `reduce_rows`.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out, const M& m,
                  const Projection& projection = {}) {
@@ -94,9 +97,9 @@ void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out
   });
 }
 
-/// Reduces S segments of a range: segment s is [offsets[s], offsets[s + 1]), and may be empty. Offsets hold S + 1 entries
-/// from 0 to the number of elements and never decrease; otherwise offsets_error. Throws shape_error, and overlap_error where
-/// `out` shares memory with either.
+/// Reduces S segments of a range: segment s is [offsets[s], offsets[s + 1]), and may be empty. The S + 1 offsets begin at 0,
+/// never decrease and end at the number of elements; otherwise throws offsets_error. Throws shape_error, and overlap_error
+/// where `out` shares memory with the elements or the offsets.
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
 void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& out, const M& m,
                      const Projection& projection = {}) {
@@ -105,10 +108,10 @@ void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets
   verbs::fold(ex, batch, m, projection, verbs::output(xs, out, batch.size()));
 }
 
-/// Reduces each run of consecutive equal keys (==, so a NaN starts a new run). The first key of run r goes to
-/// keys_out[r] and its answer to out[r]; both have room for every run. Returns the number of runs. Throws shape_error
-/// where there are not as many keys as elements, or too little room for the runs; overlap_error where an output shares
-/// memory with the keys, the elements or the other output.
+/// Reduces each run of consecutive equal keys (==, so a NaN starts a new run). The first key of run r goes to keys_out[r] and
+/// its answer to out[r]; both have room for every run. Returns the number of runs. The calling thread finds the runs alone,
+/// and a list of them is allocated, 8 bytes a run. Throws shape_error where there are not as many keys as elements, or too
+/// little room for the runs; overlap_error where an output shares memory with the keys, the elements or the other output.
 template <executor Executor, class Keys, class Range, class KeysOut, class Out, class M,
           class Projection = std::identity>
 index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysOut&& keys_out, Out&& out, const M& m,

@@ -18,7 +18,7 @@
 
 namespace regroup {
 
-/// Elements at a fixed distance from each other: the source that a row, a column or a contiguous range is.
+/// Elements at a fixed stride: the source of a row, a column or a contiguous range.
 template <class T>
 struct strided {
   T* first = nullptr;
@@ -27,11 +27,11 @@ struct strided {
 
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr T& operator[](index i) const noexcept { return first[i * stride]; }
-  /// The elements side by side, or nullptr where they are not.
+  /// A pointer to the elements if they are contiguous, else nullptr.
   [[nodiscard]] constexpr T* contiguous() const noexcept { return stride == 1 || count <= 1 ? first : nullptr; }
 };
 
-/// All elements of a view in C order, whatever its strides: the source that several reduced axes are.
+/// All elements of a view in C order, whatever its strides: the source of several axes reduced together.
 template <class T>
 struct lattice {
   T* first = nullptr;
@@ -93,7 +93,7 @@ class slices {
       return {first, &inner_extents_, &inner_strides_, length_};
     }
   }
-  /// The rows from `row` on, `most` at most, as far as one stride leads from each to the next.
+  /// The rows from `row` on, at most `most`, as far as they are one stride apart.
   [[nodiscard]] grid<T> grid_at(index row, index most) const noexcept
     requires std::same_as<Source, strided<T>>
   {
@@ -147,11 +147,11 @@ struct iterated {
   constexpr decltype(auto) operator[](index i) const { return first[static_cast<std::iter_difference_t<I>>(i)]; }
 };
 
-/// Whether a projection is a function of an element and its position in its range, row or segment.
+/// Whether a projection takes an element and its position in its range, row or segment.
 template <class Projection, class X>
 inline constexpr bool takes_position = !std::invocable<const Projection&, X> && std::invocable<const Projection&, X, index>;
 
-/// A source seen through a projection, as in std::ranges: a member pointer or a function of an element; or of its position too.
+/// A source seen through a projection: a member pointer or a function of an element, as in std::ranges, or of its position too.
 template <class Source, class Projection>
 struct projected {
   static constexpr bool is_numbered = takes_position<Projection, decltype(std::declval<const Source&>()[index{}])>;
@@ -194,11 +194,12 @@ concept numbering = requires(const F& f, index first) {
   f.values;
 };
 
-/// A source computed by one.
+/// A source computed by a `numbering`.
 template <class Source>
 concept numbered = numbering<decltype(Source::f)>;
 
-/// The same, as what it is where it can be said to begin there: numbered memory stays so.
+/// Elements [first, first + count) of a source. A numbered source stays a generated source, numbered from `first`; any other
+/// is wrapped in a `piece`.
 template <class Source>
 constexpr auto piece_of(const Source& s, index first, index count) {
   if constexpr (numbered<Source>) {
@@ -218,7 +219,7 @@ concept source = std::copy_constructible<S> && requires(const S& s, index i) {
 template <source Source>
 using element_of = std::remove_cvref_t<decltype(std::declval<const Source&>()[index{}])>;
 
-/// What is put into the places of an output: its elements; or its own `place`, where putting converts.
+/// The type that is written to an output: its element type, or its member type `place` if writing converts.
 template <source Out>
 struct place_in {
   using type = element_of<Out>;
@@ -231,7 +232,7 @@ struct place_in<Out> {
 template <source Out>
 using place_of = typename place_in<Out>::type;
 
-/// The elements side by side in memory, or nullptr.
+/// A pointer to the elements of a source if they are contiguous, else nullptr.
 template <source Source>
 constexpr auto contiguous(const Source& s) noexcept {
   if constexpr (requires { s.contiguous(); }) {
@@ -244,13 +245,12 @@ constexpr auto contiguous(const Source& s) noexcept {
 /// Any range of rank 1 as a source: a contiguous range or a view of rank 1, a random-access range, or a source.
 template <class R>
 constexpr auto as_source(const R& range) {
-  if constexpr (requires { range.data(); range.strides(); }) {
-    if (range.rank() != 1) {
-      throw_shape("a sequence of elements needs a view of rank 1; got shape " + to_string(range.extents()));
+  if constexpr (has_axes<R>) {
+    const auto v = view(range);
+    if (v.rank() != 1) {
+      throw_shape("a sequence of elements needs a view of rank 1; got shape " + to_string(v.extents()));
     }
-    return strided<typename R::element_type>{range.data(), range.extent(0), range.stride(0)};
-  } else if constexpr (mdspan_like<R>) {
-    return as_source(view(range));
+    return strided<typename decltype(v)::element_type>{v.data(), v.extent(0), v.stride(0)};
   } else if constexpr (std::ranges::contiguous_range<const R>) {
     using element = std::remove_reference_t<std::ranges::range_reference_t<const R>>;
     return strided<element>{std::ranges::data(range), static_cast<index>(std::ranges::size(range)), 1};
@@ -291,7 +291,7 @@ concept batch = requires(const B& b, index i) {
   requires source<std::remove_cvref_t<decltype(b[i])>>;
 };
 
-/// Calls body(batch) with the slices of the last `inner` axes, as cheap as their strides allow.
+/// Calls body(batch) with the slices along the last `inner` axes, by the cheapest source that their strides allow.
 template <class T, class Body>
 void with_slices(const view<T>& x, int inner, const Body& body) {
   const slices<T, strided<T>> simple(x, inner);

@@ -174,7 +174,15 @@ view(R&& range) -> view<std::remove_reference_t<std::ranges::range_reference_t<R
 template <mdspan_like V>
 view(const V& other) -> view<typename V::element_type>;
 
-/// The offset of position `i`, counted in C order through `extents`.
+template <class V>
+inline constexpr bool is_view = false;
+template <class T>
+inline constexpr bool is_view<view<T>> = true;
+/// An array with axes, whatever their number.
+template <class V>
+concept has_axes = is_view<V> || mdspan_like<V>;
+
+/// The offset of the element at position `i` in C order of `extents`.
 constexpr index offset_of(index i, const shape& extents, const shape& strides) noexcept {
   index offset = 0;
   for (int a = extents.size() - 1; a > 0; --a) {
@@ -203,7 +211,7 @@ constexpr view<T> coalesced(const view<T>& v) {
   return {v.data(), extents, strides};
 }
 
-/// A view whose reduced axes stand last, in order. Axes count from the end where negative.
+/// The view with the given axes moved to the end, in that order. Negative axes count from the end.
 template <class T>
 view<T> axes_last(const view<T>& x, const shape& axes) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(x.rank()), false);

@@ -4,9 +4,15 @@
 #include <rapidcheck.h>
 
 #include <algorithm>
+#include <array>
+#include <complex>
 #include <concepts>
 #include <optional>
 #include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "holds.hpp"
 
@@ -51,6 +57,43 @@ TEST(choices, are_finite_where_asked) {
 TEST(choices, repeat_with_the_seed) {
   EXPECT_TRUE(bitwise{}(everything_made(5, true), everything_made(5, true)));
   EXPECT_FALSE(bitwise{}(everything_made(5, true), everything_made(6, true)));
+}
+
+/// Whatever an element is made of varies: nothing is left empty, at zero or out.
+TEST(choices, fill_every_member) {
+  enum class colour : unsigned char {};
+  struct inner {
+    std::vector<float> numbers;
+    std::array<int, 2> pair[2];
+  };
+  struct element {
+    std::string text;
+    inner in;
+    std::complex<double> z;
+    std::optional<bfloat16> maybe;
+    std::pair<colour, std::tuple<bool, std::vector<std::string>>> tagged;
+  };
+  int text = 0, numbers = 0, first = 0, last = 0, real = 0, imag = 0, maybe = 0, value = 0, tag = 0, flag = 0, deep = 0;
+  search({.seed = 1, .cases = 300, .words = 40}, [&](const trial& t) {
+    for (const auto& words : t.elements) {
+      choices from(words, true);
+      const element e = arbitrary<element>{}(from);
+      text += !e.text.empty();
+      numbers += !e.in.numbers.empty() && e.in.numbers.back() != 0;
+      first += e.in.pair[0][0] != 0;
+      last += e.in.pair[1][1] != 0;
+      real += e.z.real() != 0;
+      imag += e.z.imag() != 0;
+      maybe += e.maybe.has_value();
+      value += e.maybe && widen(*e.maybe) != 0;
+      tag += e.tagged.first != colour{};
+      flag += std::get<bool>(e.tagged.second);
+      const auto& words_of = std::get<1>(e.tagged.second);
+      deep += !words_of.empty() && !words_of.back().empty();
+    }
+    return true;
+  });
+  for (const int seen : {text, numbers, first, last, real, imag, maybe, value, tag, flag, deep}) EXPECT_GT(seen, 5);
 }
 
 TEST(choices, shrink_to_small_numbers) {

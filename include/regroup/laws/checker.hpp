@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs the list of laws (subject.hpp) for one monoid: decodes a trial's words into elements, evaluates a law on them,
-// compares both sides bitwise or within a bound, and lets the search shrink what falls. The bound is laws::bound<M>, or
-// the monoid's error_bound, or what nudging every number does (comparison.hpp). Level: one check.
+// compares both sides bitwise or within a bound, and lets the search shrink counterexamples. The bound is laws::bound<M>, or
+// the monoid's error_bound, or measured by perturbing every number (comparison.hpp). Level: one check.
 #pragma once
 
 #include <algorithm>
@@ -57,8 +57,8 @@ concept names_lift = std::is_class_v<M> && !std::is_final_v<M> && !requires {
 template <class M>
 concept element_is_known = has_lift<M, lifted_element<M>> || !names_lift<M>;
 
-/// Lengths about the edges of lanes, warps and tiles, short ones first, and others: a state that owns memory may grow with what
-/// it holds, so it sees one tile at most.
+/// Lengths about the edges of lanes, warps and tiles, short ones first, and others. A state that owns memory may grow with
+/// the number of its elements, so it gets one tile at most.
 inline index long_length(std::uint64_t word, std::size_t base, bool is_plain) {
   constexpr index edges[] = {1,   2,   3,   4,   5,   31,  32,   33,   0,    7,    63,   64,
                              127, 128, 129, 255, 300, 700, 4095, 4096, 4097, 8192, 8193, 20489};
@@ -97,7 +97,7 @@ class checker {
   report run() {
     report r{type_name<M>(), type_name<X>(), options_.seed, options_.cases, {}};
     for (const law<M, X>& l : laws_) {
-      finding f = options_.strict ? check(l, true) : check(l, false);
+      finding f = check(l, options_.strict);
       if (!options_.strict && f.result == finding::outcome::holds) {
         finding more = check(l, true);
         if (more.result == finding::outcome::falls) {
@@ -184,10 +184,11 @@ class checker {
     return by.was_huge();
   }
 
-  /// Twice what rounding may do to each real of those equations whose errors nobody has told: the largest move under nudges.
-  /// Where a combine jumps there, it is less: much larger nudges do not move what jumps by the square root of that. (A `lower`
-  /// may jump.) What a combine keeps of its own rounding moves as other modes of rounding have it, by units of the largest
-  /// number.
+  /// The tolerance of each real of the equations that have no known bound: every number entering or leaving a combine is
+  /// perturbed by 4 u, and twice the largest change is taken. If a perturbation makes a combine take another branch, that
+  /// jump is capped: perturbations `scale` times as large move what is smooth `scale` times as far, but not a jump, so at
+  /// most 2 / sqrt(scale) of what they move is allowed (half of it at most). A jump of `lower` is allowed whole. What a
+  /// combine keeps of its own rounding moves with the rounding mode instead, by a few units of the largest number.
   void estimate_errors(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, const collector& found,
                        std::vector<errors>& all, bool& overflow) const {
     long double unit = 0, u = 0;
@@ -245,7 +246,7 @@ class checker {
     f.law = l.name;
     estimated_ = false;
     search_settings settings;
-    settings.seed = mix(options_.seed) ^ mix(std::hash<std::string_view>{}(l.name));
+    settings.seed = mix(options_.seed) ^ hash_of(l.name);
     settings.cases = l.most == 0 ? 1 : l.is_long ? std::max(options_.cases / 10, 1) : options_.cases;
     settings.most_elements = l.most;
     settings.words = words_to_an_element();

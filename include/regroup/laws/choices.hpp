@@ -12,6 +12,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -32,6 +33,12 @@ constexpr std::uint64_t mix(std::uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
+}
+/// The same number for a text everywhere (FNV-1a), which std::hash does not promise.
+constexpr std::uint64_t hash_of(std::string_view text) {
+  std::uint64_t h = 0xcbf29ce484222325u;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  return h;
 }
 
 /// A word says what kind of value it stands for in its lowest 4 bits, and which one above. 0 is the simplest of all;
@@ -163,8 +170,8 @@ Real choices::real_of(std::uint64_t w) const {
   }
 }
 
-/// The generator of a type that is made of numbers: floats and integers as above, ranges of up to three elements,
-/// aggregates, pairs and tuples member by member.
+/// The generator of a type that is made of numbers: floats, integers and enumerators' numbers as above; ranges that can be
+/// resized, of up to three elements; complex numbers; optionals; arrays, aggregates, pairs and tuples member by member.
 template <class X>
 struct arbitrary {
   X operator()(choices& from) const {
@@ -174,6 +181,12 @@ struct arbitrary {
       return from.real<X>();
     } else if constexpr (std::is_integral_v<X>) {
       return from.integer<X>();
+    } else if constexpr (std::is_enum_v<X>) {
+      return static_cast<X>(arbitrary<std::underlying_type_t<X>>{}(from));
+    } else if constexpr (members::complex_like<X>) {
+      const arbitrary<typename X::value_type> part;
+      const auto real = part(from);
+      return X(real, part(from));
     } else if constexpr (std::same_as<X, std::string>) {
       std::string text;
       for (std::uint64_t n = (from.word() >> 4) % 4; n > 0; --n)
@@ -184,8 +197,12 @@ struct arbitrary {
       x.resize((from.word() >> 4) % 4);
       for (auto&& element : x) element = arbitrary<std::ranges::range_value_t<X>>{}(from);
       return x;
+    } else if constexpr (members::optional_like<X> && requires(X x) { x.emplace(); }) {
+      X x{};
+      if (from.flag()) x.emplace(arbitrary<std::remove_cvref_t<decltype(*x)>>{}(from));
+      return x;
     } else {
-      static_assert(members::is_transparent<X> && std::is_default_constructible_v<X>,
+      static_assert(members::is_transparent<X> && std::is_default_constructible_v<X> && has_places<X>(),
                     "regroup: give check_laws a generator of these elements: a callable from `laws::choices&` to one");
       X x{};
       fill(x, from);
@@ -194,14 +211,28 @@ struct arbitrary {
   }
 
  private:
+  /// Whether elements or members can be assigned: not those of a set.
+  template <class T>
+  static constexpr bool has_places() {
+    if constexpr (std::ranges::forward_range<T>) {
+      return std::is_assignable_v<std::ranges::range_reference_t<T>, std::ranges::range_value_t<T>>;
+    } else {
+      return members::tuple_like<T> || members::count<T>() > 0 || std::is_empty_v<T>;
+    }
+  }
   template <class T>
   static void fill(T& x, choices& from) {
+    const auto put = [&]<class Part>(Part& part) {
+      if constexpr (std::is_array_v<Part>) {
+        fill(part, from);
+      } else {
+        part = arbitrary<Part>{}(from);
+      }
+    };
     if constexpr (std::ranges::forward_range<T>) {
-      for (auto& element : x) fill(element, from);
-    } else if constexpr (std::is_arithmetic_v<T> || members::half<T> || requires { x.resize(1); }) {
-      x = arbitrary<T>{}(from);
+      for (auto& element : x) put(element);
     } else {
-      members::for_each(x, [&](auto& member) { fill(member, from); });
+      members::for_each(x, put);
     }
   }
 };

@@ -32,7 +32,6 @@ struct search_settings {
   int cases = 200;
   int words = 1;           ///< words to an element
   int most_elements = 24;  ///< to a case
-  int least_elements = 0;  ///< to a case
   bool extend = false;     ///< a shrink may add words: rapidcheck's own generators
 };
 
@@ -45,9 +44,7 @@ inline constexpr std::uint64_t traps[] = {0,           1 << 4, 2 << 4,     9, 10
 inline std::vector<trial> shrinks_of(const trial& t, const search_settings& settings) {
   std::vector<trial> simpler;
   const std::size_t n = t.elements.size();
-  const auto least = static_cast<std::size_t>(settings.least_elements);
   for (std::size_t drop = n; drop >= 1; drop /= 2) {
-    if (n - drop < least) continue;
     for (std::size_t first = 0; first + drop <= n; first += drop) {
       trial s{{}, t.shape};
       for (std::size_t i = 0; i < n; ++i) {
@@ -116,13 +113,11 @@ inline search_result search(const search_settings& settings, const std::function
     trial t;
     const auto made = made_so_far++;
     const auto below = [&](std::uint64_t n) { return random.next() % n; };
-    const auto least = static_cast<std::uint64_t>(settings.least_elements);
     const auto most = static_cast<std::uint64_t>(settings.most_elements);
-    const auto grown = least + (most - least) * (static_cast<std::uint64_t>(size) + 1) / 101;
+    const auto grown = most * (static_cast<std::uint64_t>(size) + 1) / 101;
     // The first cases are every trap alone; then half of them small, because traps hide in each other's company.
     const bool is_single = made < std::size(traps) && most > 0;
-    const std::uint64_t n = is_single ? std::max<std::uint64_t>(least, 1)
-                                      : least + below((below(2) == 0 ? std::min(grown, least + 4) : grown) - least + 1);
+    const std::uint64_t n = is_single ? 1 : below((below(2) == 0 ? std::min<std::uint64_t>(grown, 4) : grown) + 1);
     const std::uint64_t theme = below(4);  // tame values; all kinds; traps, also as they are
     for (std::uint64_t i = 0; i < n; ++i) {
       std::vector<std::uint64_t> words(static_cast<std::size_t>(settings.words));
@@ -131,7 +126,7 @@ inline search_result search(const search_settings& settings, const std::function
         const std::uint64_t bits = below(4) == 0 ? 3 : below(40);
         word = theme == 3 ? traps[below(std::size(traps))] : below(std::uint64_t{1} << bits) << 4 | kind;
       }
-      if (is_single && i == 0) words[0] = traps[made];
+      if (is_single) words[0] = traps[made];
       t.elements.push_back(std::move(words));
     }
     t.shape = below(4) == 0 ? below(16) : random.next();
