@@ -29,6 +29,7 @@ struct call {
   loss_reduction reduction = loss_reduction::mean;
   double scale = 1;
   double gradient_scale = 1;
+  regroup::index ignore_index = 7;
   float loss = 99;
   std::vector<float> losses = std::vector<float>(targets.size(), 99);
 
@@ -42,7 +43,7 @@ struct call {
     const regroup::view<X> x(logits.data(), shape());
     loss = regroup::cross_entropy(
         regroup::seq, x, targets,
-        {.scale = scale, .ignore_index = 7, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
+        {.scale = scale, .ignore_index = ignore_index, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
          .losses = regroup::view<float>(losses)});
   }
   /// Whether the targets are right.
@@ -52,7 +53,7 @@ struct call {
     const cuda::device_view<Target> t(targets.data(), {shape()[0]});
     const cuda::entropy_work<X, Target> work(
         x, t,
-        {.scale = scale, .ignore_index = 7, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
+        {.scale = scale, .ignore_index = ignore_index, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
          .losses = cuda::device_view<float>(losses.data(), {shape()[0]})});
     const emulated::executor executor{on, cuda::most_cluster_blocks, most_blocks};
     const std::size_t bytes = work.bytes(executor);
@@ -164,6 +165,16 @@ TEST(cross_entropy_rows, the_first_wrong_target_is_found) {
     EXPECT_EQ(said<regroup::argument_error>([&] { work.refuse(found.first_wrong, target); }),
               said<regroup::argument_error>([&] { device.on_the_host(); }));
   }
+}
+
+TEST(cross_entropy_rows, a_target_past_every_index_is_wrong_and_not_ignored) {
+  std::vector<std::uint64_t> targets(5, 1);
+  targets[3] = ~std::uint64_t{99};  // 2^64 - 100
+  machine on;
+  call<float, std::uint64_t> device{std::vector<float>(40, 1.0f), targets, loss_reduction::sum, 1, 1, -100};
+  EXPECT_FALSE(device.on_the_device(on));
+  EXPECT_NE(device.losses[3], device.losses[3]);
+  EXPECT_EQ(device.losses[2], device.losses[4]);
 }
 
 TEST(cross_entropy_rows, a_wrong_target_makes_its_row_nan_where_nobody_can_throw) {

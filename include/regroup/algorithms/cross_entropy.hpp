@@ -16,27 +16,26 @@
 
 namespace regroup {
 
-/// What `cross_entropy` may be told. `X` is the element type of the logits, `Real` float, or double for double.
+/// Options of `cross_entropy`. `X` is the element type of the logits; `Real` is float, or double for double.
 template <class X, class Real>
 struct cross_entropy_options {
   double scale = 1;           ///< multiplies every logit first, rounded once; finite
-  index ignore_index = -100;  ///< rows with this target have loss 0, gradient 0 and no part in the mean
+  index ignore_index = -100;  ///< rows with this target have loss 0 and gradient 0, and do not count for the mean
   loss_reduction reduction = loss_reduction::mean;
   std::optional<view<X>> gradient = {};   ///< scale (softmax - onehot), over the count for the mean; in the logits' shape
-  double gradient_scale = 1;              ///< multiplies it: a loss scale, say, that keeps 16 bits from underflow; finite
-  std::optional<view<Real>> losses = {};  ///< one a row, in C order of the other axes; ignored rows 0
+  double gradient_scale = 1;              ///< multiplies the gradient, e.g. a loss scale against 16-bit underflow; finite
+  std::optional<view<Real>> losses = {};  ///< one a row, in C order of the other axes; 0 for ignored rows
 };
 
 namespace cross_entropy_parts {
 
-/// Throws argument_error for the first row whose target is neither a class nor ignored; otherwise counts those in use.
+/// Throws argument_error for the first row whose target is neither a class nor ignored; else counts the rows not ignored.
 template <class Targets>
 index count_used(const Targets& targets, index classes, index ignore_index) {
   index used = 0;
   for (index row = 0; row < targets.size(); ++row) {
-    const auto target = static_cast<index>(targets[row]);
-    const bool is_past_index = std::is_unsigned_v<element_of<Targets>> && target < 0;
-    if (target == ignore_index && !is_past_index) continue;
+    const index target = class_of(targets[row]);
+    if (target == ignore_index) continue;
     if (target < 0 || target >= classes) {
       throw_target(row, target, classes, ignore_index);
     }
@@ -55,13 +54,13 @@ auto targets_of(const Logits& logits, const Targets& targets) {
   return generate(rows, [v](index row) { return v.data()[offset_of(row, v.extents(), v.strides())]; });
 }
 
-/// The losses of all rows, 0 where they are ignored; put(row, loss) and the gradients, times `share`, where they are wanted.
+/// The losses of all rows, 0 for ignored ones; calls put(row, loss) and writes the gradients, times `share`, where wanted.
 template <executor Executor, class In, class Out, class Targets, std::floating_point Real, class Put>
 std::vector<double> losses(const Executor& ex, const In& in, const std::optional<Out>& out, const Targets& target,
                            index ignore_index, softmax_parts::scaled<Real> seen, Real share, const std::optional<Put>& put) {
   std::vector<double> result(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
   const auto look = [&](index row, typename log_sum_exp<Real>::state state) {
-    const auto t = static_cast<index>(target[row]);
+    const index t = class_of(target[row]);
     const bool is_ignored = t == ignore_index;
     const auto found =
         is_ignored ? outcome_of(state, -1, Real{0}, share) : outcome_of(state, t, seen(in[row][t]), share);
@@ -79,11 +78,16 @@ std::vector<double> losses(const Executor& ex, const In& in, const std::optional
 
 }  // namespace cross_entropy_parts
 
-/// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any
-/// strides: the mean or sum over rows of log s + (M - scale x_target), in float (double for double); the mean of no rows is
-/// NaN, the sum 0. A row that holds NaN, +inf or only -inf has a NaN loss. `.gradient` may be exactly the logits. Two
-/// sweeps of the logits, one more with a gradient; one double a row. Throws argument_error for a target out of range,
-/// naming the row, and for a scale that is not finite, shape_error, overlap_error; nothing is written then.
+/// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any strides:
+/// the mean or sum over rows of log s + (M - scale x_target), in float (double for double); the mean of no rows is NaN, the
+/// sum 0. A row that holds NaN, +inf or only -inf has a NaN loss. `.gradient` may be exactly the logits.
+///
+/// |error| of a row's loss: that of `log_softmax` at the target. |error| of its gradient, before it is multiplied by a scale
+/// or divided by the count: that of `softmax`, and at the target u |p - 1| more. The sum adds u |sum| to the errors of the
+/// losses.
+///
+/// Cost: two sweeps of the logits, one more with a gradient; memory for one double a row. Throws argument_error for a target
+/// out of range (naming the row) and for a scale that is not finite, shape_error, and overlap_error; nothing is written then.
 template <executor Executor, class View, class Targets>
 auto cross_entropy(const Executor& ex, const View& logits, const Targets& targets,
                    const cross_entropy_options<softmax_parts::element_in<const View>,

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the state of a row of logits and its target come to: the loss log s + (M - x_target), never logsumexp - x_target,
-// and the map that is the gradient. Level: row.
+// From the state of a row of logits and its target: the loss log s + (M - x_target), never logsumexp - x_target, and the map
+// that makes the gradient. Level: row.
 #pragma once
 
 #include <concepts>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -36,8 +37,18 @@ void require_targets(index rows, const shape& logits, index count, const shape& 
   }
 }
 
-/// What a gradient is multiplied by besides a row's share of the mean: the derivative of the scaled logits, and what the caller
-/// asked for; throws argument_error where that is not finite as a Real.
+/// A target as an index: the last one where an index cannot hold it, which is no class.
+template <std::integral Target>
+constexpr index class_of(Target target) {
+  constexpr index last = std::numeric_limits<index>::max();
+  if constexpr (std::is_unsigned_v<Target> && sizeof(Target) >= sizeof(index)) {
+    if (target > static_cast<Target>(last)) return last;
+  }
+  return static_cast<index>(target);
+}
+
+/// The factor of a gradient besides a row's share of the mean: the derivative of the scaled logits times the caller's
+/// gradient_scale. Throws argument_error where that is not finite as a Real.
 template <std::floating_point Real>
 Real gradient_factor(double scale, double gradient_scale) {
   require_finite_as<Real>(gradient_scale, "cross_entropy's gradient_scale");
@@ -45,7 +56,7 @@ Real gradient_factor(double scale, double gradient_scale) {
   return static_cast<Real>(scale * gradient_scale);
 }
 
-/// (softmax - onehot) share, throughout 0 for a row that is ignored (then `target` is -1).
+/// (softmax - onehot) share; 0 throughout for a row that is ignored (then `target` is -1).
 template <std::floating_point Real>
 struct gradient {
   static constexpr bool reads_weight = true;
@@ -74,8 +85,8 @@ struct outcome {
   gradient<Real> map;
 };
 
-/// Of a row whose target is `target`, x_target = `at_target`; throughout 0 where the target is -1, ignored. `share`: what
-/// the gradient is multiplied by, 1 of a sum.
+/// The loss and gradient of a row whose target is `target`, with x_target = `at_target`; 0 throughout if the target is -1
+/// (ignored). `share` multiplies the gradient: 1 for a sum.
 template <std::floating_point Real>
 constexpr outcome<Real> outcome_of(typename log_sum_exp<Real>::state row, index target, Real at_target, Real share) {
   const softmax_parts::probability<Real> p({Real{1}}, row);

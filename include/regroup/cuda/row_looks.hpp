@@ -53,7 +53,7 @@ struct check_targets {
   constexpr state identity() const { return {}; }
   template <std::integral Target>
   constexpr state lift(Target target) const {
-    const auto t = static_cast<index>(target);
+    const index t = cross_entropy_parts::class_of(target);
     const bool is_used = t != ignore_index;
     return {1, is_used ? 1 : 0, is_used && (t < 0 || t >= classes) ? 0 : -1};
   }
@@ -76,7 +76,7 @@ struct look_target {
   row_places<Real> losses;
 
   constexpr auto operator()(index row, row_state<Real> s) const {
-    const auto target = static_cast<index>(targets.first[row * targets.stride]);
+    const index target = cross_entropy_parts::class_of(targets.first[row * targets.stride]);
     const Real share = checked == nullptr ? factor : factor / static_cast<Real>(checked->used);
     const auto found = outcome(row, s, target, share);
     summands[row] = target == ignore_index ? plus<double>{}.identity() : static_cast<double>(found.loss);
