@@ -6,7 +6,7 @@
 namespace regroup {
 
 namespace {
-inline constexpr std::uint64_t magic = 0x6e74746170706772;  // "rgppattn"
+constexpr std::uint64_t magic = 0x6e74746170706772;  // "rgppattn"
 }
 
 template <std::floating_point Real>
@@ -51,8 +51,7 @@ void attention_state<Real>::merge(const attention_state& other) {
     return;
   }
   attention_fold::require_same_queries(o().extents(), other.o().extents());
-  const attention_state copy_of_itself = this == &other ? other : attention_state();
-  const auto& from = this == &other ? copy_of_itself.states_ : other.states_;
+  const auto& from = other.states_;  // the same ones in a merge with itself: each number is read before it is written
   attention_fold::merge(static_cast<index>(states_.m.size()), dv_, states_.m.data(), states_.l.data(), states_.o.data(),
                         from.m.data(), from.l.data(), from.o.data());
 }

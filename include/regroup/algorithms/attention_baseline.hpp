@@ -10,17 +10,22 @@
 
 namespace regroup {
 
-/// What `attention` computes, within rounding, by materialising the Nq x Nk matrix of one head after another. Dense keys
-/// only (argument_error); arguments and other errors as `attention`, without split.
+/// What `attention` computes, within rounding, by materialising the Nq x Nk matrix of one head after another. Throws as
+/// `attention`, and argument_error for paged keys, `split` and `piece`.
 template <executor Executor, class Q, class T, class Out>
 void materialised_attention(const Executor& ex, const Q& q, const attention_source<T>& keys, Out&& out,
                             const attention_options& options = {}) {
   using Real = attention_real<T>;
-  if (keys.is_paged) throw_argument("materialised_attention takes dense keys; use attention for pages");
+  if (keys.is_paged || options.split != 1 || options.piece) {
+    throw_argument("materialised_attention takes dense keys, all of them at once; use attention for pages, split and piece");
+  }
   const auto to = view(out);
   const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options);
   const attention_fold::results<Real, typename decltype(to)::element_type> results(to, options.logsumexp, p.outer, p.dv,
                                                                                    options.sinks);
+  results.require_apart_from(view(q));
+  results.require_apart_from(keys.k);
+  results.require_apart_from(keys.v);
   const index n = p.extents.keys;
   const auto sized = [](index rows, index columns) {
     return std::vector<Real>(static_cast<std::size_t>(rows * columns));

@@ -20,7 +20,7 @@ namespace regroup {
 
 namespace attention_fold {
 
-/// One query's state as its output and logsumexp: softmax_mean's and log_sum_exp's lower. NaN loses its payload.
+/// One query's output and logsumexp from its state, by the `lower` of softmax_mean and log_sum_exp. NaN loses its payload.
 template <class Real>
 struct lowered {
   Real m;
@@ -97,7 +97,7 @@ class results {
   std::vector<Real> sinks_;
 };
 
-/// What is asked of a state, on a host and on a device.
+/// Checks of states, on a host and on a device.
 inline void require_state_shapes(const shape& m, const shape& l, const shape& o) {
   shape full = m;
   full.push_back(o.size() == 0 ? 0 : o[o.size() - 1]);
@@ -105,6 +105,11 @@ inline void require_state_shapes(const shape& m, const shape& l, const shape& o)
     throw_shape(
         "an attention state has m and l of shape (..., heads, queries) and o of (..., heads, queries, dv); got " +
         to_string(m) + ", " + to_string(l) + " and " + to_string(o));
+  }
+}
+inline void require_state_rank(const shape& outer) {
+  if (outer.size() > 3) {
+    throw_shape("an attention state has at most 3 axes before dv (batch, heads, queries); got " + to_string(outer));
   }
 }
 inline void require_ragged_output(const shape& tokens, index dv, const shape& out) {
@@ -128,8 +133,8 @@ inline void require_no_results(bool are_asked_for) {
 
 }  // namespace attention_fold
 
-/// Attention over some keys as other systems hold it: O (..., H, Nq, dv) divided by l, and logsumexp (..., H, Nq), -inf
-/// for a query that saw no key. The base of the logarithm is in the type, so that two cannot be mixed up.
+/// Attention over some keys as other systems hold it: O (..., H, Nq, dv) divided by l, and logsumexp (..., H, Nq), -inf for a
+/// query that saw no key. The type names the base of the logarithm, so that bases cannot be mixed up.
 template <std::floating_point Real, log_base Base = log_base::e>
 struct normalised_attention {
   view<const Real> o;
@@ -143,14 +148,16 @@ class attention_state {
  public:
   /// The state of no queries, which merging replaces.
   attention_state() = default;
-  /// The state of no keys for queries of shape `outer` = (..., H, Nq) and values of length dv.
+  /// The state of no keys for queries of shape `outer` = (..., H, Nq), rank 3 at most (shape_error), and values of length dv.
   attention_state(const shape& outer, index dv) : outer_(outer), dv_(dv) {
+    attention_fold::require_state_rank(outer);
     const auto queries = static_cast<std::size_t>(view<Real>(nullptr, outer).size());
     states_ = {std::vector(queries, Real{hidden}), std::vector(queries, Real{}),
                std::vector(queries * static_cast<std::size_t>(dv), -Real{})};
   }
   /// Folds keys: `attention_state(par, q, dense(k, v), {.mask = causal{}})`. Ragged queries (tokens, H, d) give the outer
-  /// shape (H, tokens). Work, memory and errors as `attention`; sinks wait for `normalise`.
+  /// shape (H, tokens). Work, memory and errors are those of `attention`; logsumexp and sinks are argument_errors here and go
+  /// to `normalise`.
   template <executor Executor, class Q, class Keys>
   attention_state(const Executor& ex, const Q& q, const Keys& keys, const attention_options& options = {}) {
     attention_fold::require_no_results(options.logsumexp.wanted() || options.sinks.is_given());
@@ -162,7 +169,7 @@ class attention_state {
   attention_state(const Executor& ex, const attention_fold::workload<T>& work, index split) {
     fold(ex, work, split);
   }
-  /// From what m(), l() and o() gave; m = -inf is the state of no keys, whatever l and o hold. Throws shape_error where
+  /// From what m(), l() and o() returned; m = -inf is the state of no keys, whatever l and o hold. Throws shape_error where
   /// their extents do not fit.
   attention_state(const view<const Real>& m, const view<const Real>& l, const view<const Real>& o);
   /// From another system's (O, logsumexp): the state (logsumexp, 1, O). Throws shape_error where their extents do not fit.
@@ -170,7 +177,7 @@ class attention_state {
   explicit attention_state(const normalised_attention<Real, Base>& other)
       : attention_state(from_normalised(other.o, other.logsumexp, from_base<Base>(Real{1}))) {}
 
-  /// Adds the state of the same queries over other keys. O(queries dv). Throws shape_error.
+  /// Adds the state of the same queries over other keys. O(queries dv). Throws shape_error where the queries differ.
   void merge(const attention_state& other);
   friend attention_state merge(attention_state a, const attention_state& b) {
     a.merge(b);
@@ -183,8 +190,9 @@ class attention_state {
     return *this;
   }
 
-  /// out (..., H, Nq, dv) = O / l; 0 for a query without keys, NaN where a score was +inf. `out` of any floating type.
-  /// `lse` is in logarithms of `Base`. Sinks are counted here, once, whatever was merged before.
+  /// out (..., H, Nq, dv) = O / l; 0 for a query without keys, NaN where a score was +inf. `out` has any floating type. `lse`
+  /// is a logarithm to base `Base`. Sinks are counted here, once, whatever was merged before. Throws shape_error,
+  /// overlap_error, and argument_error where `lse` is not of Real.
   template <log_base Base = log_base::e, class Out>
   void normalise(Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
     const auto to = view(out);
@@ -208,7 +216,7 @@ class attention_state {
     return {states_.o.data(), full};
   }
 
-  /// Bytes with the order's version and a checksum, for the same kind of machine. `load` throws format_error.
+  /// Bytes with the order version and a checksum, for machines of the same byte order. `load` throws format_error.
   [[nodiscard]] std::vector<std::byte> save() const;
   [[nodiscard]] static attention_state load(std::span<const std::byte> bytes);
 
@@ -238,7 +246,8 @@ class attention_state {
     std::copy(o, o + dv_, states_.o.data() + i * dv_);
   }
 
-  /// Whether nobody has said which queries, or the state has moved away: one of no queries has a shape of its own.
+  /// Default-constructed or moved from: takes whatever it is merged with. (A state of zero queries is different: its shape is
+  /// fixed.)
   [[nodiscard]] bool is_of_nothing() const noexcept {
     return (outer_ == shape{0, 0} && dv_ == 0) || static_cast<index>(states_.m.size()) != l().size();
   }
