@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What verbs ask of their outputs, on a host and on a device: a place for each result, in memory of their own.
+// What the verbs require of their outputs, on a host and on a device: a place for each result, in memory of their own.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <type_traits>
@@ -41,125 +42,122 @@ auto writable(Out& out) {
   return v;
 }
 
-/// The same elements with the axes' longest stride first, and axes of one element dropped.
-template <class T>
-view<T> by_stride(const view<T>& v) {
-  const view<T> joined = coalesced(v);
-  shape order;
-  for (int axis = 0; axis < joined.rank(); ++axis) order.push_back(axis);
-  std::sort(order.begin(), order.end(), [&](index a, index b) {
-    const auto step = [&](index axis) { return std::abs(joined.stride(static_cast<int>(axis))); };
-    return step(a) > step(b);
-  });
-  return joined.permuted(order);
-}
-/// How far apart the first and the last element lie along the axes of a view from `axis` on.
-template <class T>
-index reach_of(const view<T>& v, int axis) {
-  index reach = 0;
-  for (; axis < v.rank(); ++axis) reach += (v.extent(axis) - 1) * std::abs(v.stride(axis));
-  return reach;
-}
-/// Whether two elements lie `distance` apart along the axes from `axis` on, longest stride first.
-template <class T>
-bool reaches(index distance, const view<T>& v, int axis) {
-  if (axis == v.rank()) return distance == 0;
-  const index stride = std::abs(v.stride(axis));
-  if (stride == 0) return reaches(distance, v, axis + 1);
-  const index most = v.extent(axis) - 1, rest = reach_of(v, axis + 1);
-  const auto steps = [&](index within) { return within / stride - (within % stride < 0 ? 1 : 0); };
-  const index last = std::min(most, steps(distance + rest));
-  for (index k = std::max(-most, -steps(rest - distance)); k <= last; ++k) {
-    if (reaches(distance - k * stride, v, axis + 1)) return true;
-  }
-  return false;
-}
+namespace detail {
 
-/// Refuses an output two of whose elements are one place in memory.
-template <class T>
-void require_distinct(const view<T>& out) {
-  if (out.size() == 0) return;
-  const auto is_nested = [](const view<T>& v) {
-    for (int axis = 0; axis < v.rank(); ++axis) {
-      if (v.extent(axis) > 1 && std::abs(v.stride(axis)) <= reach_of(v, axis + 1)) return false;
-    }
-    return true;
-  };
-  if (is_nested(out)) return;
-  const view<T> v = by_stride(out);
-  for (int axis = 0; axis < v.rank(); ++axis) {
-    const index stride = std::abs(v.stride(axis));
-    const index last = stride == 0 ? 1 : std::min(v.extent(axis) - 1, reach_of(v, axis + 1) / stride);
-    for (index k = 1; k <= last; ++k) {
-      if (!reaches(k * stride, v, axis + 1)) continue;
-      throw_overlap("elements of the output share a place in memory; it has shape " + to_string(out.extents()) +
-                    " with strides " + to_string(out.strides()));
-    }
-  }
-}
-
-/// The bytes of two views that may meet: the sums of a number of steps along each axis of the one less those of the other.
-class common_bytes {
+/// Sums of steps along some axes, of each from `least` to `most` steps of one length.
+class step_sums {
  public:
-  template <class T, class U>
-  common_bytes(const view<T>& a, const view<U>& b) {
-    add(1, 0, index{sizeof(T)} - 1);
-    add(1, 1 - index{sizeof(U)}, 0);
-    for (int axis = 0; axis < a.rank(); ++axis) {
-      if (a.extent(axis) > 1) add(a.stride(axis) * index{sizeof(T)}, 0, a.extent(axis) - 1);
-    }
-    for (int axis = 0; axis < b.rank(); ++axis) {
-      if (b.extent(axis) > 1) add(b.stride(axis) * index{sizeof(U)}, 1 - b.extent(axis), 0);
-    }
-    std::sort(axes_.begin(), axes_.end(), [](const steps& x, const steps& y) { return x.length > y.length; });
-  }
-  /// Whether a byte of the first view is one of the second, whose first element lies `apart` behind the first's: exact, but
-  /// for views whose axes interleave so that a million combinations do not tell, which count as meeting.
-  [[nodiscard]] bool meet(index apart) const {
-    const auto& [byte, least, most] = axes_.back();
-    index divisor = 0;  // of all steps but the single bytes
-    for (std::size_t k = 0; k + 1 < axes_.size(); ++k) divisor = std::gcd(divisor, axes_[k].length);
-    const index behind = divisor == 0 ? 0 : ((apart - least) % divisor + divisor) % divisor;
-    if (behind > most - least) return false;
-    int left = 1 << 20;
-    return sums_to(apart, 0, left);
-  }
-
- private:
-  struct steps {
+  struct axis {
     index length, least, most;
   };
   void add(index length, index least, index most) {
     if (length < 0) {
       add(-length, -most, -least);
-    } else if (const auto same = std::find_if(axes_.begin(), axes_.end(), [&](const steps& s) { return s.length == length; });
-               same != axes_.end()) {
+    } else if (const auto same = std::ranges::find(axes_, length, &axis::length); same != axes_.end()) {
       same->least += least;
       same->most += most;
     } else if (length > 0) {
       axes_.push_back({length, least, most});
     }
   }
-  [[nodiscard]] bool sums_to(index sum, std::size_t axis, int& left) const {
-    if (axis == axes_.size()) return sum == 0;
+  void put_longest_first() { std::ranges::sort(axes_, std::greater{}, &axis::length); }
+  [[nodiscard]] const std::vector<axis>& axes() const noexcept { return axes_; }
+  /// Whether steps along the axes from the `from`-th on, the longest first, can sum to `sum`. Gives up after `left`
+  /// combinations, where axes interleave, and says that they can.
+  [[nodiscard]] bool reach(index sum, std::size_t from, int& left) const {
+    if (from == axes_.size()) return sum == 0;
     if (--left < 0) return true;
-    index low = 0, high = 0;  // of what the axes behind this one add
-    for (std::size_t k = axis + 1; k < axes_.size(); ++k) {
+    index low = 0, high = 0;  // what the axes behind this one can add
+    for (std::size_t k = from + 1; k < axes_.size(); ++k) {
       low += axes_[k].least * axes_[k].length;
       high += axes_[k].most * axes_[k].length;
     }
-    const auto& [length, least, most] = axes_[axis];
+    const auto& [length, least, most] = axes_[from];
     const auto whole = [length = length](index within) { return within / length - (within % length < 0 ? 1 : 0); };
     const index last = std::min(most, whole(sum - low));
     for (index k = std::max(least, -whole(high - sum)); k <= last; ++k) {
-      if (sums_to(sum - k * length, axis + 1, left)) return true;
+      if (reach(sum - k * length, from + 1, left)) return true;
     }
     return false;
   }
-  std::vector<steps> axes_;
-};
 
-/// Refuses an output that shares elements with an input unless it is that very input, element for element, or with itself.
+ private:
+  std::vector<axis> axes_;
+};
+inline constexpr int most_combinations = 1 << 20;
+
+/// Whether the stride of each axis is longer than all that the axes behind it reach.
+template <class T>
+bool is_nested(const view<T>& v) {
+  index reach = 0;
+  for (int a = v.rank() - 1; a >= 0; --a) {
+    if (v.extent(a) == 1) continue;
+    if (std::abs(v.stride(a)) <= reach) return false;
+    reach += (v.extent(a) - 1) * std::abs(v.stride(a));
+  }
+  return true;
+}
+
+/// Whether two elements of a view are one place in memory: whether some steps along one axis, and some along shorter ones, lead
+/// back to where they began.
+template <class T>
+bool shares_places(const view<T>& v) {
+  if (v.size() == 0 || is_nested(v)) return false;
+  step_sums steps;
+  for (int a = 0; a < v.rank(); ++a) {
+    const index length = std::abs(v.stride(a));
+    if (v.extent(a) == 1) continue;
+    if (length == 0 || std::ranges::find(steps.axes(), length, &step_sums::axis::length) != steps.axes().end()) return true;
+    steps.add(length, 1 - v.extent(a), v.extent(a) - 1);
+  }
+  steps.put_longest_first();
+  int left = most_combinations;
+  index reach = 0;  // of the shorter axes
+  for (std::size_t a = steps.axes().size(); a-- > 0;) {
+    const auto& [length, least, most] = steps.axes()[a];
+    for (index k = 1; k <= std::min(most, reach / length); ++k) {
+      if (steps.reach(k * length, a + 1, left)) return true;
+    }
+    reach += most * length;
+  }
+  return false;
+}
+
+/// Whether two views have a byte in common, where b's first element lies `apart` bytes behind a's.
+template <class T, class U>
+bool have_common_bytes(const view<T>& a, const view<U>& b, index apart) {
+  const index least = 1 - index{sizeof(U)};
+  const index most = index{sizeof(T)} - 1;
+  step_sums steps;
+  for (int axis = 0; axis < a.rank(); ++axis) {
+    if (a.extent(axis) > 1) steps.add(a.stride(axis) * index{sizeof(T)}, 0, a.extent(axis) - 1);
+  }
+  for (int axis = 0; axis < b.rank(); ++axis) {
+    if (b.extent(axis) > 1) steps.add(b.stride(axis) * index{sizeof(U)}, 1 - b.extent(axis), 0);
+  }
+  index divisor = 0;
+  for (const auto& axis : steps.axes()) divisor = std::gcd(divisor, axis.length);
+  const index behind = divisor == 0 ? 0 : ((apart - least) % divisor + divisor) % divisor;
+  if (behind > most - least) return false;  // no two elements come so near
+  steps.add(1, least, most);
+  steps.put_longest_first();
+  int left = most_combinations;
+  return steps.reach(apart, 0, left);
+}
+
+}  // namespace detail
+
+/// Refuses an output two of whose elements are one place in memory.
+template <class T>
+void require_distinct(const view<T>& out) {
+  if (detail::shares_places(out)) {
+    throw_overlap("elements of the output share a place in memory; it has shape " + to_string(out.extents()) +
+                  " with strides " + to_string(out.strides()));
+  }
+}
+
+/// Throws overlap_error where elements of an output share memory with each other, or with an input; the output may be exactly
+/// the input, element for element, where `in_place_allowed`.
 template <class T, class U>
 void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed) {
   require_distinct(out);
@@ -168,12 +166,12 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
   if (in.size() == 0 || out.size() == 0 || a.second <= b.first || b.second <= a.first) return;
   const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());
   const bool is_same = apart == 0 && sizeof(T) == sizeof(U) && in.extents() == out.extents() && in.strides() == out.strides();
-  if ((is_same && in_place_allowed) || !common_bytes(in, out).meet(apart)) return;
+  if ((is_same && in_place_allowed) || !detail::have_common_bytes(in, out, apart)) return;
   throw_overlap(std::string("the output overlaps the input; give it memory of its own") +
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }
 
-/// Throws overlap_error where an output, if it is memory, shares some with what is read, if that is, or with itself.
+/// The same for any inputs and outputs: those that are no memory share none.
 template <class In, class Out>
 void require_own_memory(const In& in, const Out& out, bool in_place_allowed = false) {
   if constexpr (requires { view(in), view(out); }) {

@@ -44,6 +44,14 @@ TEST(affine, is_the_recurrence) {
   EXPECT_EQ(all(12345), x);  // exact: integers wrap
 }
 
+TEST(affine, of_long_doubles_keeps_the_sign_of_zero) {
+  using map = regroup::affine_map<long double>;
+  const regroup::affine<long double> m;
+  EXPECT_EQ(m(map{2, 3}, map{4, 5}).b, 17);
+  EXPECT_TRUE(std::signbit(m(m.identity(), map{1, -0.0L}).b));
+  EXPECT_FALSE(std::signbit(m(m.identity(), map{1, 0.0L}).b));
+}
+
 TEST(affine, converts_elements) {
   EXPECT_TRUE(
       same(fold(regroup::affine<double>{}, std::vector<map>{{2, 1}, {3, 4}}), regroup::affine_map<double>{6, 7}));

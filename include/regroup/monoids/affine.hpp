@@ -7,6 +7,7 @@
 #pragma once
 
 #include <bit>
+#include <cmath>
 #include <concepts>
 #include <cstdint>
 #include <type_traits>
@@ -54,8 +55,10 @@ struct affine {
   static constexpr bool is_minus_zero(T x) {
     if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
       return std::bit_cast<std::uint32_t>(x) == std::uint32_t{1} << 31;
-    } else {
+    } else if constexpr (sizeof(T) == sizeof(std::uint64_t)) {
       return std::bit_cast<std::uint64_t>(x) == std::uint64_t{1} << 63;
+    } else {
+      return x == T{0} && std::signbit(x);
     }
   }
 };

@@ -13,7 +13,7 @@
 
 namespace regroup {
 
-/// A number to reduce: any integer but bool, float, double.
+/// A number to reduce: of any arithmetic type but bool.
 template <class T>
 concept number = std::is_arithmetic_v<T> && !std::is_same_v<T, bool>;
 
