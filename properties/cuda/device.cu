@@ -31,12 +31,12 @@ void scans(const cuda::device& on, const M& m) {
     std::vector<answer> expected(xs.size());
     const regroup::view<const X> in(xs.data(), {rows, n});
     const regroup::view<answer> out(expected.data(), {rows, n});
-    inclusive_scan(on, x.rows(rows), y.rows(rows), m);
+    inclusive_scan_rows(on, x.rows(rows), y.rows(rows), m);
     inclusive_scan_rows(regroup::seq, in, out, m);
-    expect_same(y.values(), expected, "inclusive_scan", n);
-    exclusive_scan(on, x.rows(rows), y.rows(rows), m);
+    expect_same(y.values(), expected, "inclusive_scan_rows", n);
+    exclusive_scan_rows(on, x.rows(rows), y.rows(rows), m);
     exclusive_scan_rows(regroup::seq, in, out, m);
-    expect_same(y.values(), expected, "exclusive_scan", n);
+    expect_same(y.values(), expected, "exclusive_scan_rows", n);
   }
 }
 

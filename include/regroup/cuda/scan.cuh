@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scans on cuda::device: of a range, of every row, along one axis, and of segments, with the bits of `seq`. An output
-// has the shape of its input and may be exactly it. Two reads and a write of memory; rows up to 1024 elements are read
-// once from beyond the cache. Level: device.
+// The scans on cuda::device: of a range, of every row, along one axis, and of segments, with the bits of `seq`. An output has
+// the shape of its input and may be exactly it. Ranges, rows and axes take one pass over memory, a read and a write
+// (cuda/scan_chain.hpp); segments longer than a tile (4096 elements) are read twice. Where states or elements are large (over
+// 8 bytes) a tile is read once more, which a cache may serve. Level: device.
 #pragma once
 
 #include <functional>
@@ -13,7 +14,7 @@ namespace regroup {
 
 namespace cuda {
 
-/// With the caller's workspace, in the stream's order; else allocates it, and waits.
+/// Uses the caller's workspace, in stream order, if there is one; else allocates it, and waits.
 template <scan_kind Kind, class In, class Out, class M>
 void scan_batch(const device& on, const In& in, const Out& out, const M& m, const std::optional<workspace>& w) {
   if (w) return on.scan<Kind>(in, out, m, *w);
@@ -31,6 +32,15 @@ void scan_rows(const device& on, const device_view<X>& x, const device_view<Y>& 
                const std::optional<workspace>& w, const Projection& projection) {
   require_scannable(x, y);
   scan_batch<Kind>(on, input(x).rows(projection), y.rows(), m, w);
+}
+
+template <scan_kind Kind, class X, class Y, class M, class Projection>
+void scan_range(const device& on, const device_view<X>& x, const device_view<Y>& y, const M& m,
+                const std::optional<workspace>& w, const Projection& projection) {
+  if (x.rank() != 1) {
+    throw_shape("a scan of a range needs a view of rank 1, of rows inclusive_scan_rows; got shape " + to_string(x.extents()));
+  }
+  scan_rows<Kind>(on, x, y, m, w, projection);
 }
 
 template <scan_kind Kind, class X, class Y, class M, class Projection>
@@ -53,18 +63,18 @@ void scan_segments(const device& on, const device_view<X>& xs, const device_view
 
 }  // namespace cuda
 
-/// The scans (scan.hpp) of a range, or of every row along the last axis: rows one stride apart.
+/// The scans (scan.hpp) of a range, or of a view of rank 1 (shape_error). They wait.
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
                     const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, std::nullopt, projection);
+  cuda::scan_range<scan_kind::inclusive>(on, x, y, m, std::nullopt, projection);
 }
 template <class X, class Y, class M, class Projection = std::identity>
 void exclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
                     const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, std::nullopt, projection);
+  cuda::scan_range<scan_kind::exclusive>(on, x, y, m, std::nullopt, projection);
 }
-/// The bytes of workspace that either scan of x needs; and the scans in the stream's order.
+/// The bytes of workspace that either scan of x needs, and the scans in stream order.
 template <class X, class M>
 std::size_t scan_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
   return on.scan_bytes<scan_kind::exclusive>(cuda::input(x).rows(), m);
@@ -72,15 +82,41 @@ std::size_t scan_workspace(const cuda::device& on, const cuda::device_view<X>& x
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                          const M& m, const cuda::workspace& w, const Projection& projection = {}) {
-  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, w, projection);
+  cuda::scan_range<scan_kind::inclusive>(on, x, y, m, w, projection);
 }
 template <class X, class Y, class M, class Projection = std::identity>
 void exclusive_scan_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                          const M& m, const cuda::workspace& w, const Projection& projection = {}) {
+  cuda::scan_range<scan_kind::exclusive>(on, x, y, m, w, projection);
+}
+
+/// The scan of every row along the last axis; rows must be one stride apart.
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan_rows(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
+                         const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, std::nullopt, projection);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan_rows(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
+                         const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, std::nullopt, projection);
+}
+template <class X, class M>
+std::size_t scan_rows_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
+  return scan_workspace(on, x, m);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void inclusive_scan_rows_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                              const M& m, const cuda::workspace& w, const Projection& projection = {}) {
+  cuda::scan_rows<scan_kind::inclusive>(on, x, y, m, w, projection);
+}
+template <class X, class Y, class M, class Projection = std::identity>
+void exclusive_scan_rows_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
+                              const M& m, const cuda::workspace& w, const Projection& projection = {}) {
   cuda::scan_rows<scan_kind::exclusive>(on, x, y, m, w, projection);
 }
 
-/// The scan along one axis of a view of any strides, each line of it alone. At most 16 axes that cannot be joined.
+/// The scan along one axis of a view of any strides, each line on its own. At most 16 axes that cannot be joined.
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan_axis(const cuda::device& on, const cuda::device_view<X>& x, index axis,
                          const cuda::device_view<Y>& y, const M& m, const Projection& projection = {}) {
@@ -108,7 +144,7 @@ void exclusive_scan_axis_into(const cuda::device& on, const cuda::device_view<X>
   cuda::scan_axis<scan_kind::exclusive>(on, x, axis, y, m, w, projection);
 }
 
-/// The scan of each segment alone; offsets in device memory, as in `reduce_segments`.
+/// The scan of each segment on its own; offsets in device memory, not checked, as in `reduce_segments`.
 template <class X, class Offset, class Y, class M, class Projection = std::identity>
 void inclusive_scan_segments(const cuda::device& on, const cuda::device_view<X>& x,
                              const cuda::device_view<Offset>& offsets, const cuda::device_view<Y>& y, const M& m,
@@ -147,6 +183,16 @@ void inclusive_scan(const cuda::device&, const X&, const Rest&...) {
 template <class X, class... Rest>
   requires(!cuda::is_device_view<X>)
 void exclusive_scan(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void inclusive_scan_rows(const cuda::device&, const X&, const Rest&...) {
+  cuda::refuse_host_memory<X>();
+}
+template <class X, class... Rest>
+  requires(!cuda::is_device_view<X>)
+void exclusive_scan_rows(const cuda::device&, const X&, const Rest&...) {
   cuda::refuse_host_memory<X>();
 }
 template <class X, class... Rest>

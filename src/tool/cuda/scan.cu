@@ -24,7 +24,7 @@ void cuda_gpu::scan(const plain_rows& x, const std::string& monoid, element resu
     const device_array<E> rows(on_, x.data, x.count * x.length);
     const auto all = rows.view({x.count, x.length});
     with_scan_monoid<E>(monoid, result, [&](const auto& m) {
-      inclusive_scan(on_, all, all, m);
+      inclusive_scan_rows(on_, all, all, m);
       rows.copy_to(x.data);
       if (exclusive) shift(x, static_cast<E>(regroup::lower(m, m.identity())));
     });
