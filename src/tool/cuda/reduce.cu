@@ -1,25 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <functional>
 #include <memory>
+#include <type_traits>
 
 #include "../members_of.hpp"
 #include "gpu.cuh"
 
 namespace regroup::tool {
 namespace {
-
-/// The rows of a matrix with each element's position in its row: what argmin and argmax are over.
-template <class X>
-struct numbered_rows : cuda::row_batch<const X> {
-  constexpr auto operator[](index row) const {
-    return generate_numbered{this->first + row * this->row_stride, this->length};
-  }
-  struct generate_numbered {
-    const X* first;
-    index count;
-    [[nodiscard]] constexpr index size() const noexcept { return count; }
-    constexpr indexed<X> operator[](index i) const { return {first[i], i}; }
-  };
-};
 
 /// Whether a GPU is asked for this monoid over X (`reduced_in`): not for what owns memory, and integers not as reals.
 template <class X, class M>
@@ -39,14 +27,7 @@ class reducer {
     using answer = answer_of<M>;
     const device_array<answer> there(on_, x_.count);
     const auto all = cuda::device_view<const X>(elements.data(), {x_.count, x_.length});
-    if constexpr (Positioned) {
-      const numbered_rows<X> rows{all.rows()};
-      cuda::with_workspace(on_, on_.fold_bytes(rows, m), [&](const cuda::workspace& w) {
-        on_.fold(rows, m, cuda::put_answer<M, answer>{m, there.data(), 1}, w);
-      });
-    } else {
-      reduce_rows(on_, all, there.view({x_.count}), m);
-    }
+    reduce_rows(on_, all, there.view({x_.count}), m, std::conditional_t<Positioned, with_position, std::identity>{});
     const auto here = std::make_unique<answer[]>(static_cast<std::size_t>(x_.count));
     there.copy_to(here.get());
     for (index row = 0; row < x_.count; ++row) write(first_ + row, here[static_cast<std::size_t>(row)]);
