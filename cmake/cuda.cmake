@@ -5,8 +5,7 @@
 # does nothing without nvcc.
 include(CheckLanguage)
 check_language(CUDA)
-# CMake 3.25 knows no cuda_std_20.
-set(regroup_cuda_flags -std=c++20 --expt-relaxed-constexpr)
+set(regroup_cuda_standard -std=c++20)  # CMake 3.25 knows no cuda_std_20
 set(REGROUP_CUDA_ARCHITECTURES 80 90a CACHE STRING "The tool and the tests are for the first, timings for the last")
 if(CMAKE_CUDA_COMPILER)
   set(CMAKE_CUDA_ARCHITECTURES ${REGROUP_CUDA_ARCHITECTURES})
@@ -16,7 +15,8 @@ else()
 endif()
 
 function(regroup_cuda_options target)
-  target_compile_options(${target} PRIVATE ${regroup_cuda_flags} -DREGROUP_ONE_TARGET)
+  target_compile_options(${target} PRIVATE ${regroup_cuda_standard} -DREGROUP_ONE_TARGET)
+  target_link_libraries(${target} PRIVATE regroup::cuda)
   regroup_warnings(${target})
   list(GET CMAKE_CUDA_ARCHITECTURES 0 oldest)
   set_target_properties(${target} PROPERTIES CUDA_ARCHITECTURES ${oldest})
@@ -28,7 +28,6 @@ function(regroup_cuda_program name source test)
   endif()
   add_executable(${name} ${source})
   regroup_cuda_options(${name})
-  target_link_libraries(${name} PRIVATE regroup::regroup)
   add_dependencies(gpu ${name})
   add_test(NAME ${test} COMMAND ${name})
   set_tests_properties(${test} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)

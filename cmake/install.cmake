@@ -4,7 +4,7 @@ include(CMakePackageConfigHelpers)
 set(regroup_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/regroup)
 
 install(DIRECTORY include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS regroup EXPORT regroup-targets)
+install(TARGETS regroup regroup_cuda EXPORT regroup-targets)
 install(TARGETS regroup_laws EXPORT regroup-laws-targets)
 install(TARGETS regroup_mpi EXPORT regroup-mpi-targets)
 install(EXPORT regroup-targets NAMESPACE regroup:: DESTINATION ${regroup_package_dir})
