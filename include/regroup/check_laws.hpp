@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of any monoid, checked in one line, with the smallest counterexample where one falls:
+// The laws of any monoid, checked in one line, with the smallest counterexample to each law that fails:
 //     std::cout << regroup::check_laws(my_monoid{});                              // elements: what its `lift` takes
 //     assert(regroup::check_laws<float>(my_monoid{}).passed());                   // or say which
 //     regroup::check_laws(my_monoid{}, [](regroup::laws::choices& from) { return from.integer(0, 9); });
@@ -22,24 +22,24 @@
 
 namespace regroup {
 
-/// How hard to look. The same seed gives the same cases everywhere.
+/// Search options. The same seed gives the same cases everywhere.
 template <bool Folds>
 struct basic_law_options {
   static constexpr bool folds = Folds;
-  int cases = 200;  ///< for each law; laws that fold thousands of elements take a tenth
+  int cases = 200;  ///< for each law; a tenth of them for laws that fold thousands of elements
   std::uint64_t seed = 1;
-  /// Also require what is otherwise a note: the laws at NaN and infinities, at the sign of zero, and that a commutative
-  /// monoid commutes bitwise. The library's own monoids hold them.
+  /// Also require what is otherwise only a note: that the laws hold at NaN and infinities and for the sign of zero, and that
+  /// a commutative monoid commutes bitwise. All monoids of the library pass.
   bool strict = false;
   bool idempotent = false;  ///< require s + s == s as well
 };
 using law_options = basic_law_options<true>;
-/// Only the algebra, not reduce, scan and stream on any number of threads: compiles in a third of the time.
+/// Checks only the algebra, not reduce, scan and stream on any number of threads; compiles in a third of the time.
 using algebra_options = basic_law_options<false>;
 
 namespace laws {
 
-/// A generator of elements: `x = generate(choices)`. Also taken: rc::Gen<X>, and a vector of samples.
+/// A generator of elements: `x = generate(choices)`. An rc::Gen<X> or a vector of samples will do too.
 template <class G>
 concept generator = std::invocable<const G&, choices&>;
 
@@ -50,14 +50,22 @@ concept law_settings = requires {
 
 }  // namespace laws
 
-/// Checks every law of regroup/laws.hpp for `m` on elements from `generate`, and that reduce, scan and stream on any
-/// number of threads keep the sequential bits; never throws for a law that falls, and returns what it found: print it,
-/// or ask `passed()`. Throws argument_error where no cases are asked for. `reference` (optional) maps a span of elements to
-/// the answer by other means: the only law that tells an operator from its mirror image. Reals are compared bitwise where
-/// the law or `is_exact` asks for it, else within `laws::bound<M>` or the monoid's `error_bound`, else within what moving
-/// every number by 4 u does, and less where a combine jumps at that, on another branch. An aggregate is compared member by
-/// member, whatever its own == says, a range that has a == by that too, and what cannot be taken apart (members.hpp) by its ==
-/// alone. Throws argument_error as well for an `error_bound` of too few errors. A second or so of time; link regroup::laws.
+/// Checks every law of regroup/laws.hpp for `m` on elements from `generate`, and that reduce, scan and stream on any number
+/// of threads keep the sequential bits. Returns what it found: print it, or ask `passed()`. Takes about a second; link
+/// regroup::laws.
+///
+/// `reference` (optional) maps a span of elements to the answer by other means: the only law that tells an operator from its
+/// mirror image.
+///
+/// Reals are compared bitwise where the law or `is_exact` asks for it, else within `laws::bound<M>` or the monoid's
+/// `error_bound`. Otherwise the tolerance is measured: every number entering or leaving a combine is perturbed by 4 u, and
+/// twice the largest change is allowed; if a perturbation makes a combine take another branch, only a part of that jump
+/// counts (laws/checker.hpp). Aggregates are compared member by member even if they have ==; ranges element by element, and
+/// by == too if they have one; types that cannot be taken apart (members.hpp) by == alone.
+///
+/// A law that fails is reported, never thrown. An exception from an operator, the generator or `reference` ends the check and
+/// passes through unchanged. Throws argument_error where options.cases is below 1, and for an `error_bound` that returns too
+/// few errors.
 template <class M, laws::generator Generate, laws::law_settings Options = law_options,
           class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const Generate& generate, const Options& options = {},
@@ -70,7 +78,7 @@ laws::report check_laws(const M& m, const Generate& generate, const Options& opt
   return laws::detail::checker<M, element, Generate, Options, Reference>(m, generate, options, reference).run();
 }
 
-/// The same with elements `X`, made from numbers member by member; without `X`, what `m.lift` takes, or the state.
+/// The same with elements `X`, made from numbers member by member; without `X`, they are of type `lifted_element<M>`.
 template <class X = void, class M, laws::law_settings Options = law_options, class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const Options& options = {}, const Reference& reference = {}) {
   if constexpr (std::is_void_v<X>) {
@@ -82,14 +90,14 @@ laws::report check_laws(const M& m, const Options& options = {}, const Reference
   }
 }
 
-/// With a rapidcheck generator; include <rapidcheck.h> before.
+/// The same with a rapidcheck generator; include <rapidcheck.h> first.
 template <class M, class X, laws::law_settings Options = law_options, class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const rc::Gen<X>& generate, const Options& options = {},
                         const Reference& reference = {}) {
   return check_laws(m, laws::from_rapidcheck<X>{generate}, options, reference);
 }
 
-/// With elements drawn from samples, the earlier the simpler. Throws argument_error where there are none.
+/// The same with elements drawn from samples; earlier ones count as simpler. Throws argument_error where there are none.
 template <class M, class X, laws::law_settings Options = law_options, class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const std::vector<X>& samples, const Options& options = {},
                         const Reference& reference = {}) {

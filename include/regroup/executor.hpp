@@ -4,9 +4,9 @@
 //   tile t     = positions [T t, T t + T); its state, the leaf, is `lift_tile`, or the fold of L lanes (host/lanes.hpp)
 //   reduce     = perfect(leaves): adjacent pairs, level by level, padded right to a power of two, absent operands skipped
 //   a forest   = the maximal aligned nodes of an interval of tiles: what a worker, a stream or a rank hands up
-// Executors evaluate only nodes of this tree; adjacent forests merge to the same bits. All NaNs count as one: sign and payload
-// are the processor's. All threads compute in the floating-point environment of the calling one: instruction sets agree in the
-// default one; in another, say with denormals flushed, the bits of any threads do.
+// Executors evaluate only nodes of this tree; adjacent forests merge to the same bits. NaNs are not distinguished: their sign
+// and payload depend on the processor. All threads use the caller's floating-point environment. In the default one every
+// instruction set gives the same bits; in another (say, denormals flushed) they still do not depend on the number of threads.
 #pragma once
 
 #include <bit>
@@ -23,13 +23,13 @@
 
 namespace regroup {
 
-/// T: elements to a tile. L: lanes of a tile. Saved states carry `order_version`; it changes when any bit may, and that
-/// is a major release: golden bits are pinned (properties/habits/golden_bits.txt).
+/// T: elements in a tile. L: lanes of a tile. Saved states carry `order_version`. It changes whenever the bits of any result
+/// may change, and only in a major release; golden bits are pinned (properties/habits/golden_bits.txt).
 inline constexpr index tile_elements = 4096;
 inline constexpr index lanes = 128;
 inline constexpr std::uint32_t order_version = 1;
 
-/// The tiles that `n` elements from position 0 touch.
+/// The number of tiles that `n` elements from position 0 touch.
 constexpr index tiles_of(index n) noexcept { return n / tile_elements + (n % tile_elements != 0 ? 1 : 0); }
 
 /// a := a b, moving what can be moved.
@@ -48,7 +48,7 @@ constexpr state_of<M> perfect(const M& m, std::span<state_of<M>> xs) {
   return std::move(xs[0]);
 }
 
-/// A node of the tree: the combined tiles [position * 2^level, (position + 1) * 2^level), those that are present.
+/// A node of the tree: those of the tiles [position * 2^level, (position + 1) * 2^level) that are present, combined.
 template <class State>
 struct node {
   int level = 0;
@@ -86,12 +86,12 @@ class forest {
   void append(const M& m, forest next) {
     for (node<State>& n : next.nodes_) push(m, std::move(n));
   }
-  /// perfect() of the tiles present: nothing where there are none.
+  /// perfect() of the tiles present; nullopt if there are none.
   template <class M>
   [[nodiscard]] std::optional<State> value(const M& m) const& {
     return root(m, std::span(nodes_));
   }
-  /// The same of a forest that has served: its states are moved.
+  /// The same for a forest that is no longer needed: its states are moved.
   template <class M>
   [[nodiscard]] std::optional<State> value(const M& m) && {
     return root(m, std::span(nodes_));
@@ -140,11 +140,11 @@ struct sink {
 };
 }  // namespace probe
 
-/// What a verb asks of an executor, on this machine or another. All three return when everything is done and rethrow
-/// the first exception that an operator threw.
-///   fold(batch, m, sink)         sink(row, state) once a row: the state of the contract's tree
-///   scan(batch, out, m, kind, answer)    out[row][i] = answer(state) of the prefix that ends at i, or before it; `out` may
-///                                go over the source
+/// What the verbs require of an executor. Each call returns when all of its work is done and rethrows the first exception
+/// that an operator threw.
+///   fold(batch, m, sink)         calls sink(row, state) once for each row, with the state of the contract's tree
+///   scan(batch, out, m, kind, answer)    out[row][i] = answer(state) of the prefix that ends at i (inclusive) or before i
+///                                (exclusive); `out` may be the source itself
 ///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate in nanoseconds
 /// On a CPU derive from `host::threads<Self>` (host/threads.hpp) and provide `concurrency()` and `bulk(n, body)` only.
 template <class E>
@@ -155,8 +155,8 @@ concept executor = requires(const E& e, single<strided<const int>> b, single<str
   e.for_each(index{1}, 1.0, s);
 };
 
-/// Who does an executor's work: what its `worker()` names, or itself. An algorithm compiled for a worker serves every
-/// executor that has the same.
+/// The executor that does the work: `ex.worker()` if it has one, else `ex`. Executors with the same type of worker share the
+/// compiled algorithm.
 template <executor E>
 decltype(auto) worker_of(const E& ex) {
   if constexpr (requires { ex.worker(); }) {
@@ -166,11 +166,12 @@ decltype(auto) worker_of(const E& ex) {
   }
 }
 
-/// Whether others wait for this one to call as well, be it for no elements: `static constexpr bool is_collective = true`.
+/// True if a call is collective: every participant must make it, even with no elements. Declared by `static constexpr bool
+/// is_collective = true`.
 template <class Executor>
 inline constexpr bool is_collective = requires { requires Executor::is_collective; };
 
-/// The threads an executor says it has; one that says nothing has more than one.
+/// The number of threads an executor reports; one that reports none counts as having several: 2.
 template <class Executor>
 int concurrency_of(const Executor& ex) {
   if constexpr (requires { ex.concurrency(); }) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The laws of a monoid as predicates over the monoid, some values and an equivalence. No test framework: hand them what
-// values you like, or let check_laws.hpp make the values, shrink them and write the report.
+// The laws of a monoid as predicates over the monoid, some values and an equivalence. They need no test framework: give
+// them any values, or let check_laws.hpp make the values, shrink them and write the report.
 //     identity:      e + s == s == s + e        associativity:  (a + b) + c == a + (b + c)
 //     homomorphism:  fold(xs ++ ys) == fold(xs) + fold(ys)
 // `equal(left, right)` decides; `laws::bitwise{}` is the strictest. Level: element; needs nothing that folds.
@@ -23,7 +23,7 @@
 
 namespace regroup::laws {
 
-/// Values side by side, of any type: a vector, but of bool as well.
+/// A vector whose elements are contiguous for bool too.
 template <class T>
 class sequence {
  public:
@@ -59,12 +59,12 @@ class sequence {
   std::size_t room_ = 0;
 };
 
-/// How to group n states: 0 from the left, 1 from the right, 2 in halves; any other word, a tree drawn from it.
+/// How to group n states: 0 from the left, 1 from the right, 2 in halves; any other word draws a tree.
 struct grouping {
   std::uint64_t word = 0;
 };
 
-/// The fold of states in the order given, grouped as told; the identity where there are none.
+/// The fold of states in the given order and grouping; the identity if there are none.
 template <class M>
 state_of<M> fold(const M& m, std::span<const state_of<M>> states, grouping g = {}) {
   const std::size_t n = states.size();
@@ -151,7 +151,7 @@ bool homomorphism(const M& m, std::span<const state_of<M>> states, std::size_t c
   return equal(fold(m, states), m(fold(m, states.first(cut)), fold(m, states.subspan(cut))));
 }
 
-/// The identity combined in beside any node of a tree changes nothing: none of its bits.
+/// Combining the identity beside any node of a tree changes no bit.
 template <class M, class Equal = bitwise>
 bool identity_anywhere(const M& m, std::span<const state_of<M>> states, grouping g, Equal&& equal = {}) {
   struct padded {
@@ -169,7 +169,7 @@ bool identity_anywhere(const M& m, std::span<const state_of<M>> states, grouping
   return equal(fold(padded{m, g.word}, states, g), fold(m, states, g));
 }
 
-/// The sizes into which shards cut n elements: one; two; singles; by sqrt n; growing; any; with empty ones among them.
+/// The sizes of the shards of n elements: one; two; singles; by sqrt n; growing; any; with empty ones among them.
 inline std::vector<std::size_t> shard_sizes(std::size_t n, std::uint64_t word) {
   std::vector<std::size_t> sizes;
   std::size_t left = n;
@@ -195,8 +195,8 @@ inline std::vector<std::size_t> shard_sizes(std::size_t n, std::uint64_t word) {
   return sizes;
 }
 
-/// Shards folded apart, then merged from the left, the answer taken after every merge: the state and the answer of one
-/// fold. The shards come in any order if `shuffle`, which only commutative monoids allow.
+/// Shards folded apart and then merged from the left, with the answer taken after every merge, give the state and the answer
+/// of one fold. With `shuffle` the shards come in any order, which only commutative monoids allow.
 template <class M, class Equal = bitwise>
 bool sharding(const M& m, std::span<const state_of<M>> states, std::uint64_t word, bool shuffle, Equal&& equal = {}) {
   std::vector<std::span<const state_of<M>>> shards;
@@ -218,7 +218,7 @@ bool sharding(const M& m, std::span<const state_of<M>> states, std::uint64_t wor
   return equal(merged, whole) && equal(answer, regroup::lower(m, whole));
 }
 
-/// For commutative monoids: any order of the states gives the same.
+/// For commutative monoids: any order of the states gives the same result.
 template <class M, class Equal = bitwise>
 bool permutation(const M& m, std::span<const state_of<M>> states, std::uint64_t word, Equal&& equal = {}) {
   sequence<state_of<M>> moved;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state as the numbers it is made of: aggregates, tuples, ranges and optionals are taken apart, down to arithmetic.
-// So a fold keeps its members in arrays of their own (host/columns.hpp), a stream saves them (stream.hpp), and the laws
-// compare, print, make and nudge them (laws/), with nothing asked of the user. Level: element.
+// A fold keeps each member in an array of its own (host/columns.hpp), a stream saves the members (stream.hpp), and the laws
+// compare, print, make and perturb them (laws/). The user declares nothing for it. Level: element.
 #pragma once
 
 #include <concepts>
@@ -26,7 +26,7 @@ concept optional_like = requires(const T& x) {
   { x.has_value() } -> std::same_as<bool>;
   *x;
 };
-/// A pair of reals that is no aggregate: std::complex, and those that are made like it.
+/// A pair of reals that is no aggregate: std::complex and types like it.
 template <class T>
 concept complex_like = std::is_floating_point_v<typename T::value_type> && sizeof(T) == 2 * sizeof(typename T::value_type) &&
     requires(const T& x, const typename T::value_type& part) {
@@ -40,7 +40,7 @@ concept unordered = std::ranges::forward_range<const T> && requires { typename T
 template <class T>
 concept half = std::same_as<T, float16> || std::same_as<T, bfloat16>;
 
-/// Members that an aggregate may have and still be taken apart.
+/// The most members that an aggregate may have and still be taken apart.
 inline constexpr std::size_t most = 12;
 
 namespace detail {
@@ -110,8 +110,9 @@ constexpr std::size_t members_from() {
 
 }  // namespace detail
 
-/// The number of members of an aggregate, or 0 where a structured binding would not give them: an array, a union, a type
-/// with bases or with a `tuple_size` of its own, more than `most`, or 32 with the elements of arrays.
+/// The number of members of an aggregate. 0 where a structured binding would not give them: for an array, a union, a type
+/// with bases or with a `tuple_size` of its own, and for more than `most` members, or more than 32 with the elements of
+/// arrays.
 template <class S>
 constexpr std::size_t count() {
   if constexpr (!std::is_aggregate_v<S> || std::is_array_v<S> || std::is_union_v<S>) {
@@ -228,8 +229,8 @@ constexpr bool transparent() {
 template <class T>
 inline constexpr bool is_transparent = detail::transparent<std::remove_cvref_t<T>>();
 
-/// Calls f(x) for every arithmetic value inside a transparent object, and f.size(n) before the n elements of a range, or, if f
-/// has it, f.unordered(range) for one whose elements come in any order.
+/// Calls f(x) for every arithmetic value inside a transparent object, and f.size(n) before the n elements of a range. For a
+/// range whose elements come in any order it calls f.unordered(range) instead, if f has that.
 template <class T, class F>
 constexpr void visit(T& x, F& f) {
   using value = std::remove_cvref_t<T>;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a large result reaches memory: past the caches, so that no line is read only to be overwritten. And what memory is asked
-// for before it is read.
+// How a large result is written: with non-temporal stores, so that no cache line is read only to be overwritten. And how
+// elements are prefetched before they are read.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace regroup {
 
-/// Outputs of more bytes than this are written past the caches: more than a core's share of most third-level caches.
+/// Outputs of more bytes than this, more than a core's share of most third-level caches, are written with non-temporal stores.
 inline constexpr std::size_t cached_output_bytes = std::size_t{8} << 20;
 
 inline constexpr std::size_t cache_line = 64;
 
 #if defined(__x86_64__)
-/// A line in one store, or two, which memory need not collect from four: a fifth off what is written between computing, a
-/// tenth with two.
+/// Non-temporal stores of a whole cache line (AVX-512) or half of one (AVX), instead of four 16-byte ones: writing
+/// interleaved with computation takes 20% less time, 10% with halves.
 [[gnu::target("avx512f")]] inline void copy_whole_lines(std::byte* to, const std::byte* from, std::size_t bytes) {
   using line [[gnu::vector_size(64), gnu::may_alias]] = long long;
   using line_anywhere [[gnu::aligned(1)]] = line;
@@ -40,11 +40,11 @@ inline constexpr std::size_t cache_line = 64;
 }
 #endif
 
-/// Copies whole cache lines to an aligned place by non-temporal stores; ranges must not overlap. Nobody else sees them
-/// before `finish_past_caches()`.
+/// Copies whole cache lines to an aligned address with non-temporal stores; ranges must not overlap. Other threads may not
+/// see them before `finish_past_caches()`.
 inline void copy_lines_past_caches(void* to, const void* from, std::size_t bytes) {
 #if defined(__x86_64__)
-  // Each by its name, so that it is inlined where its caller has those instructions: around a call a loop keeps no registers.
+  // Each is called by name, so that callers compiled for those instructions inline it: a loop keeps no registers over a call.
   const auto copy = [&](const auto& lines) { lines(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes); };
   if (__builtin_cpu_supports("avx512f")) return copy(copy_whole_lines);
   if (__builtin_cpu_supports("avx")) return copy(copy_half_lines);
@@ -61,7 +61,7 @@ inline void finish_past_caches() {
 #endif
 }
 
-/// Whether this is an AMD processor: its memory is asked otherwise than an Intel's.
+/// Whether this is an AMD processor: what is worth prefetching differs from Intel's.
 inline bool is_amd() noexcept {
 #if defined(__x86_64__)
   return __builtin_cpu_is("amd");
@@ -70,32 +70,34 @@ inline bool is_amd() noexcept {
 #endif
 }
 
-inline constexpr std::size_t page_bytes = 4096;  ///< of small pages, which most arrays lie in
+inline constexpr std::size_t page_bytes = 4096;  ///< of a small page, the kind most arrays lie in
 
-/// Has the addresses of the small pages translated that begin in `bytes` from `first` on, which may be past the end of
-/// anything. Nothing is brought of a page before that, and a Zen 4 does not keep the translation where lines are asked for the
-/// second cache. Forced inline: g++ drops calls of functions that only prefetch.
+/// Prefetches the first line of each small page that begins in the `bytes` from `first` on, so that its address is
+/// translated; the range may lie past the end of any array. Nothing of a page is fetched before that, and a Zen 4 does not
+/// keep the translation if lines are prefetched into the second-level cache. Forced inline: g++ drops calls of functions that
+/// only prefetch.
 [[gnu::always_inline]] inline void find_pages(const void* first, std::size_t bytes) {
   const auto from = reinterpret_cast<std::uintptr_t>(first);
   for (auto page = (from + page_bytes - 1) / page_bytes * page_bytes; page < from + bytes; page += page_bytes) {
     __builtin_prefetch(reinterpret_cast<const void*>(page), 0, 3);
   }
 }
-/// So far, whole steps, behind what is read now, where all is read in order. (A Zen 4 in a virtual machine: sums 1.2 times,
-/// softmax's rows up to 1.8 times as fast.) It costs reading nothing where pages are large; nearer, up to an eighth.
+/// How far ahead of the current read, in whole steps, where everything is read in order. (Zen 4 in a virtual machine: sums
+/// are 1.2 times, softmax's rows up to 1.8 times as fast.) With large pages it costs nothing; a shorter distance costs up to
+/// an eighth.
 inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
 [[gnu::always_inline]] inline void find_pages_ahead(const void* now, std::size_t bytes, std::size_t step = 1) {
   const std::size_t ahead = (pages_ahead + step - 1) / step * step;
   find_pages(reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(now) + ahead), bytes);
 }
-/// The same of what is written past the caches, on AMD only: prefixes of sums take an Intel a tenth longer with it, in pages of
-/// either size.
+/// The same for non-temporal writes, on AMD only: on Intel, prefix sums take a tenth longer with it, with pages of either
+/// size.
 [[gnu::always_inline]] inline void find_written_pages_ahead(const void* now, std::size_t bytes, std::size_t step = 1) {
   if (is_amd()) find_pages_ahead(now, bytes, step);
 }
 
-/// Asks the second cache for lines, which may be past the end of anything, more than once for each: of what it is asked for
-/// once, a Zen 4 leaves out some. (Prefixes of sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
+/// Prefetches lines into the second-level cache, each more than once, because a Zen 4 drops some prefetches; the lines may
+/// lie past the end of any array. (Prefix sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
 template <int Times = 2>
 [[gnu::always_inline]] inline void fetch_lines(const void* first, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += cache_line) {
@@ -108,17 +110,17 @@ inline std::size_t bytes_to_line(const void* p) {
   return (cache_line - reinterpret_cast<std::uintptr_t>(p) % cache_line) % cache_line;
 }
 
-/// What memory does while something else is computed, some lines at a time, which it can keep up with: lines that will be read
-/// are fetched into the second cache, and a result is copied past the caches. What of it shares a line with others goes
-/// through them.
+/// Memory traffic interleaved with computation, a few lines at a time so that memory keeps up: lines to be read next are
+/// prefetched into the second-level cache, and a result is copied with non-temporal stores. The ends of a result that share a
+/// cache line with other data are stored normally.
 class traffic {
  public:
-  /// The lines to be fetched next; they may be past the end of anything.
+  /// The lines to be fetched next; they may lie past the end of any array.
   void fetch(const void* first, std::size_t bytes) {
     fetched_ = reinterpret_cast<std::uintptr_t>(first) - at_;
     fetch_end_ = at_ + bytes;
   }
-  /// The next result, when the one before is written.
+  /// The next result; finishes writing the one before.
   void write(const void* from, void* to, std::size_t bytes) {
     finish();
     const std::size_t ragged = std::min(bytes_to_line(to), bytes);
@@ -128,7 +130,7 @@ class traffic {
     at_ = fetch_end_ = 0;
     write_end_ = bytes - ragged;
   }
-  /// The next lines of both, by a function that copies lines past the caches.
+  /// The next lines of both; `copy_lines` copies with non-temporal stores.
   template <std::size_t Lines = 1, class CopyLines>
   [[gnu::always_inline]] void step(const CopyLines& copy_lines) {
     const std::size_t end = at_ + Lines * cache_line;

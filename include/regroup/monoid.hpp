@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The door. A monoid is a state, an empty state and an associative way to combine two states:
+// A monoid is a state, an empty state and an associative way to combine two states:
 //     identity() + s == s == s + identity()            (a + b) + c == a + (b + c)
 // A reduction lifts every element to a state, combines the states in order, and lowers the last one to the answer.
-// Associativity is the freedom to regroup: lanes, threads, blocks, ranks and streams fold what is theirs and hand it up.
+// Associativity is the freedom to regroup: every lane, thread, block, rank and stream folds its own and hands up a state.
 #pragma once
 
 #include <concepts>
@@ -34,25 +34,31 @@ using state_of = std::remove_cvref_t<decltype(std::declval<const M&>().identity(
 ///       constexpr int lower(int state) const { ... }                    // optional; default: the state
 ///     };
 ///
-/// A combine without branches, on math.hpp, becomes packs. Where one side of a `?:` computes something, say
-/// `math::select(which, a, b)`: g++ keeps a branch around that side otherwise.
+/// A branch-free combine using math.hpp vectorises. Replace `?:` with `math::select(cond, a, b)` when a side computes
+/// something; g++ otherwise keeps a branch.
 ///
-/// A state may borrow what an element owns (a string_view of a string): elements that are not trivially copyable are
-/// read where they are. Not the bytes of a trivially copyable one, which may be moved first, and not in a scan in place.
+/// A state may refer to what an element owns (a string_view of a string): elements that are not trivially copyable are read
+/// where they are. It may not refer to the bytes of a trivially copyable element, which may be copied first, nor to anything
+/// an element owns in an in-place scan, which overwrites the elements.
 template <class M>
 concept monoid = std::copyable<state_of<M>> && requires(const M& m, const state_of<M> a, const state_of<M> b) {
   { m(a, b) } -> std::convertible_to<state_of<M>>;
 };
 
-/// The members that a monoid may add. (And `using element = X`, where `lift` takes many types: see `lifted_element`.)
+/// The optional members of a monoid. (One more: `using element = X`, if `lift` takes many types; see `lifted_element`.)
 template <class M, class X>
 concept has_lift = requires(const M& m, const X& x) { m.lift(widen(x)); };
 template <class M>
 concept has_lower = requires(const M& m, const state_of<M>& s) { m.lower(s); };
-/// `append(n, s, x)` is s + lift(x), bitwise, for a state s of n >= 1 elements; an executor's lanes hold equally many, so
-/// what depends on n alone is computed once for all of them.
+/// `append(n, s, x)` returns s + lift(x), bitwise, for a state s of n >= 1 elements. An executor's lanes hold equally many
+/// elements, so what depends on n alone is computed once for all lanes.
 template <class M, class X>
 concept has_append = requires(const M& m, index n, const state_of<M>& s, const X& x) { m.append(n, s, widen(x)); };
+/// `lift_tile(const auto& tile) const` returns the state of a tile: 1 to 4096 elements in position order. A tile has `size()`
+/// >= 1, `operator[](i)` and `fold(m, map)`: the fold of map(element) by another monoid `m`, in the contract's order. The
+/// result must equal the fold of the elements within the error bound (bitwise where `is_exact`). Scans do not call it. On a
+/// device all threads that hold the tile run it together: it must be constexpr and allocate nothing, and every thread must
+/// make the same calls of `fold`.
 template <class M, class Tile>
 concept has_lift_tile = requires(const M& m, const Tile& tile) { m.lift_tile(tile); };
 /// A product of monoids (`fanout`): an executor takes it apart and folds each member by the member's own rule.
@@ -73,7 +79,7 @@ constexpr bool declared(const Declared& is) {
 }
 }  // namespace detail
 
-/// a b == b a, within the error bound (ours: bitwise). Declared by `static constexpr bool is_commutative = true`.
+/// a b == b a, within the error bound (the library's own: bitwise). Declared by `static constexpr bool is_commutative = true`.
 template <class M>
 inline constexpr bool is_commutative = [] {
   if constexpr (requires { M::is_commutative; }) return detail::declared(M::is_commutative);
@@ -87,15 +93,15 @@ inline constexpr bool is_exact = [] {
   return false;
 }();
 
-/// A combine is an instruction or two, less than moving its elements; only speed depends on it. Declared by `static constexpr
-/// bool is_quick = true`; taken to be so of states that are integers.
+/// A combine costs an instruction or two, less than moving its elements. It affects speed only. Declared by `static constexpr
+/// bool is_quick = true`; by default true for integer states, false for all others.
 template <class M>
 inline constexpr bool is_quick = [] {
   if constexpr (requires { M::is_quick; }) return detail::declared(M::is_quick);
   return std::is_integral_v<state_of<M>>;
 }();
 
-// clang's flatten goes one call deep (host/dispatch.hpp), and by itself it inlines no long operator.
+// clang's `flatten` inlines only one level of calls (host/dispatch.hpp), and by itself clang inlines no long operator.
 #if defined(__clang__)
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
@@ -154,8 +160,8 @@ constexpr auto element_of_lift() {
 }
 }  // namespace detail
 
-/// The elements a monoid is for, where nobody says: its member type `element`; else what `M::lift` takes; where that takes many
-/// types, the answer's if it is one of them; and the state where there is no `lift`.
+/// The default element type of a monoid: its member type `element`; else the parameter of `M::lift`; if `lift` takes many
+/// types, the type of the answer where `lift` takes it; else the type of the state.
 template <class M>
 using lifted_element = typename decltype(detail::element_of_lift<M>())::type;
 
@@ -173,14 +179,15 @@ struct lifting {
 
 template <class M>
 concept has_identity = requires(const M& m) { m.identity(); };
-/// True, or says in one sentence what is missing; for a static_assert where the state's type is wanted next.
+/// True, or a compile error that says in one sentence what is missing. For a static_assert before code that needs the type of
+/// the state.
 template <class M>
 constexpr bool require_identity() {
   static_assert(has_identity<M>, "regroup: a monoid needs `identity() const`, the state of no elements");
   return true;
 }
 namespace detail {
-/// Whether a number becomes a State only by losing what lies behind its point, or past its range.
+/// Whether converting the floating-point From to State may lose the fraction, range or precision.
 template <class From, class State>
 constexpr bool cuts_off() {
   if constexpr (std::is_floating_point_v<From> && std::is_arithmetic_v<State>) {
@@ -188,7 +195,7 @@ constexpr bool cuts_off() {
   }
   return false;
 }
-/// Whether numbers of `From`, as they are, become integers that hold less.
+/// Whether converting From to the integer State may lose a fraction or range.
 template <class From, class State>
 constexpr bool narrows() {
   if constexpr (!std::is_integral_v<State> || std::same_as<State, bool>) {
@@ -197,7 +204,7 @@ constexpr bool narrows() {
     return std::is_floating_point_v<From> || (std::is_integral_v<From> && sizeof(From) > sizeof(State));
   }
 }
-/// What a monoid would be without, and nobody would know.
+/// Rejects optional members that are present but would be ignored, for instance because of a wrong signature.
 template <class M, class X>
 constexpr void require_members_are_seen() {
   using state = state_of<M>;
@@ -233,10 +240,10 @@ constexpr void require_members_are_seen() {
 }
 }  // namespace detail
 
-/// The largest state: loops keep some hundreds on a thread's stack.
+/// The largest state, in bytes: loops keep some hundreds of states on a thread's stack.
 inline constexpr std::size_t largest_state = std::size_t{1} << 16;
 
-/// Says in one sentence what is missing of a monoid over elements `X`; every verb asks it first.
+/// A compile error that says in one sentence what a monoid over elements `X` lacks; every verb calls this first.
 template <class M, class X>
 constexpr void require_monoid() {
   if constexpr (static_cast<void>(require_identity<M>()), has_identity<M>) {

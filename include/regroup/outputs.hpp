@@ -147,7 +147,7 @@ bool have_common_bytes(const view<T>& a, const view<U>& b, index apart) {
 
 }  // namespace detail
 
-/// Refuses an output two of whose elements are one place in memory.
+/// Throws overlap_error where two elements of an output are one place in memory.
 template <class T>
 void require_distinct(const view<T>& out) {
   if (detail::shares_places(out)) {

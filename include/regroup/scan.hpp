@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verb scan: every prefix of a range, of the rows or one axis of a view, or of segments. The first k results are the
-// scan of the first k elements, bitwise; the last equals reduce bitwise for exact monoids, within the bound otherwise.
-// Exclusive: lower(identity), then the inclusive results but the last. The output may be exactly the input. Projections as in
-// reduce.hpp.
+// The verb scan: every prefix of a range, of the rows or one axis of a view, or of segments. The first k results are the scan
+// of the first k elements, bitwise; the last equals reduce bitwise for exact monoids, within the bound otherwise. An
+// exclusive scan is lower(identity) followed by the inclusive results without the last. The output may be exactly the input.
+// Projections are as in reduce.hpp.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ namespace regroup {
 
 namespace verbs {
 
-/// The answer of a state, as an element of an output. It knows no executor, as `lowered`.
+/// The answer of a state, as an element of an output. Independent of the executor, like `lowered`.
 template <class Place, class M>
 auto answer_in(const M& m) {
   return [&m](const state_of<M>& s) { return static_cast<Place>(regroup::lower(m, s)); };
@@ -29,7 +29,7 @@ void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, 
   ex.scan(seen, out, m, kind, answer_in<place_of<std::remove_cvref_t<decltype(out[0])>>>(m));
 }
 
-/// In and out of a scan along a range: views may be the same, anything else must be apart.
+/// Throws unless a scan along a range can go from x to y: equal lengths, and y is exactly x or shares no memory with it.
 template <class Range, class Out>
 void require_scannable(const Range& x, const Out& y) {
   require_same_length(as_source(x).size(), as_source(y).size());
@@ -66,21 +66,25 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 
 }  // namespace verbs
 
-/// y[i] = lower(x_0 + ... + x_i) along a range. Throws shape_error where lengths differ, overlap_error where y shares
-/// memory with x without being x. Reads x once, or twice where elements or states are not
-/// trivially copyable. Six tiles of memory a thread; outputs over 8 MiB pass the caches.
+/// y[i] = lower(x_0 + ... + x_i) along a range. Reads x once, or twice where elements or states are not trivially copyable.
+/// Uses six tiles of memory a thread; outputs over 8 MiB are written with non-temporal stores. Throws shape_error where
+/// lengths differ, overlap_error where y shares memory with x without being exactly x.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);
 }
-/// y[0] = lower(identity), y[i] = lower(x_0 + ... + x_{i-1}). Otherwise as `inclusive_scan`.
+/// y[0] = lower(identity), y[i] = lower(x_0 + ... + x_{i-1}); otherwise like `inclusive_scan`.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void exclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::exclusive, projection);
 }
 
-/// The scan along one axis of a view, each line of it alone; y has the shape of x. Axes may be negative. Lines that stand side
-/// by side take half a MiB of memory a thread; fewer than 16 of them up to one.
+/// The scan along one axis of a view, each line on its own; y has the shape of x. A negative axis counts from the end. Throws
+/// shape_error (rank 0, no such axis, other extents), and overlap_error where y shares memory with x without being exactly x.
+///
+/// Memory a thread: half a MiB for 16 or more lines side by side; contiguous lines take no more than a range. Other lines are
+/// copied 16 at a time, up to a tile (4096 elements) of each, with as many answers: 1 MiB where elements and answers have 8
+/// bytes, 4 MiB where they have 32.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void inclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
                          const Projection& projection = {}) {
@@ -92,7 +96,7 @@ void exclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y,
   verbs::scan_axis(ex, x, axis, y, m, scan_kind::exclusive, projection);
 }
 
-/// The scan along the last axis.
+/// The scan along the last axis. Throws as `inclusive_scan_axis`.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void inclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_axis(ex, x, -1, y, m, scan_kind::inclusive, projection);
@@ -102,7 +106,8 @@ void exclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m,
   verbs::scan_axis(ex, x, -1, y, m, scan_kind::exclusive, projection);
 }
 
-/// The scan of each segment alone; offsets as in `reduce_segments`.
+/// The scan of each segment on its own; offsets are as in `reduce_segments`. Throws offsets_error, shape_error where y has
+/// not the length of xs, and overlap_error where y shares memory with the offsets, or with xs without being exactly xs.
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
 void inclusive_scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& y, const M& m,
                              const Projection& projection = {}) {

@@ -25,9 +25,9 @@ namespace streams {
 
 inline constexpr std::uint64_t magic = 0x6d75636361706772;  // "rgpaccum"
 
-/// Where the positions of an accumulator end, and as many elements as one may stand for.
+/// The end of an accumulator's positions, and the most elements that one may hold.
 inline constexpr index last_position = index{1} << 62;
-/// a + b elements; throws argument_error where they are too many.
+/// a + b elements; throws argument_error where that is too many.
 inline index sum_of_counts(index a, index b) {
   if (a > last_position - b) {
     throw_argument("an accumulator's positions and elements end at 2^62; got " + std::to_string(a) + " and " +
@@ -38,15 +38,15 @@ inline index sum_of_counts(index a, index b) {
 
 }  // namespace streams
 
-/// A running reduction. `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. Elements become X, the `element`
-/// that a monoid names or what its `lift` takes; where that is anything, say: `accumulator<count, Word>`. Holds O(log n)
-/// states and at most two tiles of elements, which are copies: a state may borrow what X borrows (string_view), not what X
-/// owns (string). Positions go up to 2^62.
+/// A running reduction: `accumulator acc{log_sum_exp<float>{}}; acc.push(chunk); acc.value()`. Elements are converted to X,
+/// by default `lifted_element<M>`; name X where `lift` takes any type: `accumulator<count, Word>`. Holds O(log n) states and
+/// at most two tiles of elements. The elements are copied, so a state may refer to what an X refers to (a string_view's
+/// characters) but not to an X's own storage (a string's). Positions go up to 2^62.
 template <class M, class X = lifted_element<M>>
 class accumulator {
  public:
   using state = state_of<M>;
-  /// Kept side by side: a vector of bool is not.
+  /// Storage type: std::vector<bool> is not contiguous.
   using kept = std::conditional_t<std::same_as<X, bool>, unsigned char, X>;
 
   /// Begins at position `first_position` (>= 0) of the whole; positions before it are absent.
@@ -65,7 +65,7 @@ class accumulator {
       add(shifted(s, at, count, next_ / tile_elements));
     });
   }
-  /// The same with the whole tiles folded by an executor's threads; the same bits.
+  /// The same, with whole tiles folded by an executor's threads. The bits are the same.
   template <executor Executor, class Range>
   void push(const Executor& ex, const Range& range) {
     push_source(as_source(range), [&](const auto& s, index at, index count) {
@@ -80,9 +80,10 @@ class accumulator {
   }
   void push_one(const X& x) { push(std::span(&x, 1)); }
 
-  /// Adds another accumulator. Its exact continuation (other.first_position() == next_position()) merges bitwise, at any
-  /// position; an empty one changes nothing; any other is combined on the right as a state, within the error bound, and
-  /// later pushes fold from position 0 and combine on the right of that.
+  /// Adds another accumulator. One that continues this one exactly (other.first_position() == next_position(), and only exact
+  /// continuations were merged into it) merges to the bits of one fold, at any position. An empty one changes nothing. Any
+  /// other is combined on the right as a state, within the error bound; later pushes then fold from position 0 and combine on
+  /// the right of that.
   void merge(const accumulator& other) {
     if (other.is_empty()) return;
     if (other.first_ == next_ && !other.base_) {
@@ -104,7 +105,7 @@ class accumulator {
     whole_ = {};
   }
 
-  /// The answer so far; lower(identity) of nothing.
+  /// The answer so far; lower(identity) if there are no elements.
   [[nodiscard]] auto value() const { return regroup::lower(m_, current()); }
   /// The state so far.
   [[nodiscard]] state current() const {
@@ -119,8 +120,8 @@ class accumulator {
     return base_ ? m_(*base_, *std::move(s)) : *std::move(s);
   }
 
-  /// What whole tiles became, and the elements after the last of them: all there is, where it begins at position 0 and nothing
-  /// but its continuation was merged.
+  /// The nodes of the whole tiles, and the elements after the last of them. Together they are everything, if the accumulator
+  /// begins at position 0 and only exact continuations were merged into it.
   [[nodiscard]] const forest<state>& whole_tiles() const noexcept { return whole_; }
   [[nodiscard]] std::span<const kept> open_tile() const noexcept { return right_; }
 
@@ -130,10 +131,10 @@ class accumulator {
   [[nodiscard]] index next_position() const noexcept { return next_; }
 
   /// Everything as bytes, with the order version and a checksum; readable on machines of the same byte order. States and
-  /// elements must be trivially copyable and own what they say: a pointer or a string_view means nothing elsewhere.
-  /// Where they are numbers, or aggregates and arrays of such (at most 12 members each), equal ones are saved as equal
-  /// bytes, whatever lies in their padding; any other class is copied as it lies, so give it no padding. Not the
-  /// monoid's parameters: load with an equal one.
+  /// elements must be trivially copyable and refer to nothing outside: a pointer or a string_view means nothing elsewhere. If
+  /// they are numbers, or aggregates and arrays of numbers (at most 12 members each), equal ones are saved as equal bytes
+  /// whatever their padding holds; any other class is copied byte for byte, so give it no padding. The monoid's parameters
+  /// are not saved: load with an equal monoid.
   [[nodiscard]] std::vector<std::byte> save() const {
     require_saveable();
     streams::writer out;
@@ -155,8 +156,8 @@ class accumulator {
     out.put_all(base_ ? std::vector<state>{*base_} : std::vector<state>{});
     return std::move(out).finish();
   }
-  /// What `save` wrote. Throws format_error for bytes that are damaged, of another order version, or of states or elements of
-  /// another size; of another monoid with equal ones it cannot know.
+  /// Reads what `save` wrote. Throws format_error if the bytes are damaged, come from another order version, or hold states
+  /// or elements of another size. It cannot detect another monoid whose states and elements have the same sizes.
   static accumulator load(M m, std::span<const std::byte> bytes) {
     require_saveable();
     using streams::reader;
@@ -196,7 +197,7 @@ class accumulator {
                   "regroup: only accumulators with trivially copyable states and elements can be saved");
   }
   [[nodiscard]] bool is_empty() const noexcept { return next_ == first_ && !base_; }
-  /// The end of the tile in which the first position stands, if it stands inside one.
+  /// The first tile boundary at or after the first position.
   [[nodiscard]] index left_end() const noexcept {
     return (first_ + tile_elements - 1) / tile_elements * tile_elements;
   }

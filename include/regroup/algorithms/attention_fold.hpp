@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's fold over keys: softmax_mean's reduction with a tile of K and V as the chunk. The order is a contract, one
-// for each query, whatever else is computed with it:
+// Attention's fold over keys: softmax_mean's reduction, a tile of K and V at a time. The order of each query is a contract:
 //   score   = the chain s = fma(q[c] scale, k[c], s) over c ascending from 0, q[c] scale rounded; then the masks
 //   leaf    = keys [1024 t, 1024 t + 1024), its tiles of 64 in order: where a tile's maximum is above m, l and O are
 //             multiplied by math::decay(m - maximum) and m grows; then l = l + w and O = fma(w, v, O) over keys ascending
 //             from 0, w = math::decay(score - m), 1 at the maximum. A key that is hidden, or scores -inf, is skipped
 //   state   = perfect(leaves) by softmax_mean's combine; a leaf without visible keys is absent
-// Where a caller lets weights be narrow and products of bfloat16 are taken in pairs (host::target::x86_64_v4_bf16) the
-// chains are vdpbf16ps's, over pairs of columns and of keys; scale multiplies the finished score, and weights are rounded
-// to bfloat16 for l and O alike. By matrices (x86_64_v4_amx) the chains are tdpbf16ps's, over 32 columns or keys at a time,
-// l's are vdpbf16ps's; weights are relative to a maximum that may be up to 4 behind, and l and O to m at a leaf's end.
-// Where it allows fixed point (x86_64_v4_vnni and up) a row x of Q or K is the integers x^ = round(x 32766 / |x|), one of
-// V round(x 16383 / max |x|); a score is (sum q^ k^) (|k| / 32766) ((|q| / 32766) scale). m and l grow as above in every
-// tile, by w = exp(score - m) within 2^-18.3; O by sum p^ v^ max p / units, where p = w max |v| / 16383,
-// units = floor(max p / max(max p / 32766, sum p / 131000)) and p^ = round(p units / max p). Sums of products are of
-// integers, exact, at most 2^31. A score, or a value, of a row that is not finite, or not between 2^-45 and 2^45 in size, is
-// computed and added as above.
-// Level: block (of queries). Compiled in src/, for float, double, float16 and bfloat16.
+// `problem` says how options change the order. Level: block (of queries). Compiled in src/, for all four element types.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +28,7 @@
 
 namespace regroup {
 
-/// Keys to a tile and to a leaf of attention, at absolute positions.
+/// Keys in a tile and in a leaf of attention, at absolute positions.
 inline constexpr index attention_tile_keys = 64;
 inline constexpr index attention_leaf_keys = 1024;
 
@@ -49,7 +38,7 @@ using attention_real = std::conditional_t<std::same_as<T, double>, double, float
 
 namespace attention_fold {
 
-/// Queries computed side by side: lanes of a vector; and where K and V are packed. Not part of the order.
+/// Queries in a block: as lanes of a vector, and where K and V are packed. Not part of the order.
 inline constexpr index block_queries = 64;
 inline constexpr index packed_queries = 32;
 
@@ -81,7 +70,7 @@ template <class T>
 struct problem {
   using Real = attention_real<T>;
 
-  /// Of the options, the scale and what arithmetic they allow.
+  /// Reads only the scale and the arithmetic that the options allow.
   problem(const view<const T>& queries, const attention_source<T>& source, const attention_mask& m,
           const attention_options& options);
 
@@ -94,12 +83,22 @@ struct problem {
   shape outer;  // the extents (..., H, Nq) of the results
   std::shared_ptr<const bound_mask> mask;
   Real scale = 1;
-  bool takes_pairs = false;     // of products, and rounds the weights for it
-  bool takes_matrices = false;  // the same by matrices
-  bool takes_integers = false;  // in fixed point
+  /// Narrow weights, by pairs of bfloat16 products (host::target::x86_64_v4_bf16). The chains are vdpbf16ps's, over pairs of
+  /// columns and of keys; scale multiplies the finished score, and weights are rounded to bfloat16 for l and O alike.
+  bool takes_pairs = false;
+  /// Narrow weights, by matrices (x86_64_v4_amx). The chains are tdpbf16ps's, over 32 columns or keys at a time; l's are
+  /// vdpbf16ps's. Weights are relative to a maximum that may be up to 4 behind, and l and O to m at a leaf's end.
+  bool takes_matrices = false;
+  /// Fixed point (x86_64_v4_vnni and up). A row x of Q or K becomes the integers x^ = round(x 32766 / |x|), a row of V
+  /// round(x 16383 / max |x|); a score is (sum q^ k^) (|k| / 32766) ((|q| / 32766) scale). m and l grow in every tile as in
+  /// the order above, by w = exp(score - m) within 2^-18.3; O grows by sum p^ v^ max p / units, where p = w max |v| / 16383,
+  /// units = floor(max p / max(max p / 32766, sum p / 131000)) and p^ = round(p units / max p). Sums of products are sums
+  /// of integers, exact, at most 2^31. A score, or a value, of a row that is not finite, or not between 2^-45 and 2^45 in
+  /// size, is computed and added in the order above.
+  bool takes_integers = false;
   /// Whether K and V are packed.
   [[nodiscard]] bool packs() const noexcept { return takes_matrices || takes_integers; }
-  /// Whether their rows are gathered, padded to pairs or, for blocks with query lanes, widened first.
+  /// Whether rows of K and V are first gathered, padded to pairs or, for blocks with query lanes, widened.
   [[nodiscard]] bool copies(bool has_key_lanes) const noexcept {
     const bool widens = !has_key_lanes && !takes_pairs && !packs() && !std::same_as<T, Real>;
     return k.stride(3) != 1 || v.stride(3) != 1 || widens || (takes_pairs && d % 2 != 0);
@@ -111,9 +110,9 @@ struct problem {
   [[nodiscard]] index blocks_of_head() const noexcept { return (rows() + block_rows() - 1) / block_rows(); }
   [[nodiscard]] index heads() const noexcept { return extents.batches * key_heads; }
   [[nodiscard]] index blocks() const noexcept { return heads() * blocks_of_head(); }
-  /// Blocks of one head that are folded together, so that K and V are packed or copied once for all of them: as many as
-  /// leave enough to share out to `threads`, and as 3 MiB hold: their queries and states, one state a level of the tree,
-  /// beside a leaf of K and V.
+  /// How many blocks of one head are folded together, so that K and V are packed or copied once for all of them. As many as
+  /// leave enough work for `threads`, and as fit 3 MiB beside a leaf of K and V, each with its queries and one state for
+  /// every level of the tree.
   [[nodiscard]] index blocks_together(index threads) const noexcept {
     if (!packs() && !copies(false)) return 1;
     const index enough = threads > 1 ? 8 * threads : 1;
@@ -125,21 +124,21 @@ struct problem {
     return std::clamp<index>(blocks() / enough, 1, std::clamp<index>(blocks_of_head(), 1, most));
   }
   [[nodiscard]] index row_length() const noexcept { return d + dv; }
-  /// The keys that any batch has.
+  /// The number of keys of the longest batch.
   [[nodiscard]] index longest() const noexcept {
     return extents.lengths.empty() ? 0 : *std::ranges::max_element(extents.lengths);
   }
 };
 
-/// What blocks that are folded by one thread, one after the other, have in common: memory, and keys and values that were
-/// packed or copied for the last of them.
+/// What blocks folded one after another by the same thread share: memory, and the keys and values that were packed or copied
+/// for the last of them.
 template <class T>
 struct workspace {
   using Real = attention_real<T>;
   static constexpr index most_tiles = attention_leaf_keys / attention_tile_keys;
 
   workspace() { keep(2); }
-  /// Begins another head, with memory for so many tiles.
+  /// Begins another head, with memory for `tiles_kept` tiles.
   void keep(index tiles_kept) {
     tiles = tiles_kept;
     std::fill(first, first + most_tiles, -1);
@@ -155,7 +154,7 @@ struct workspace {
   std::uint64_t values_without_scale[static_cast<std::size_t>(most_tiles)];
 };
 
-/// Up to 64 queries that share a key head, over the keys of `range`: leaves on request.
+/// Up to 64 queries that share a key head, over the keys of `range`; computes leaves on request.
 template <class T>
 class block {
  public:
@@ -166,9 +165,9 @@ class block {
   [[nodiscard]] index batch() const noexcept { return batch_; }
   [[nodiscard]] index head(index lane) const noexcept { return heads_[static_cast<std::size_t>(lane)]; }
   [[nodiscard]] index query(index lane) const noexcept { return queries_[static_cast<std::size_t>(lane)]; }
-  /// The leaves that hold a key which some query may see.
+  /// The leaves that hold a key some query may see.
   [[nodiscard]] key_range leaves() const noexcept;
-  /// The states of leaf `t`. The workspace keeps tiles of no other key head.
+  /// The states of leaf `t`. The workspace must hold no tiles of another key head.
   [[nodiscard]] fragment<Real> leaf(index t, workspace<T>& w, typename fragment<Real>::memory& memory);
 
  private:
@@ -235,8 +234,8 @@ class block {
   bool finite_[static_cast<std::size_t>(block_queries)];
 };
 
-/// sink(batch, head, query, m, l, o) once a query: its state over the keys of `range`. Blocks of queries are shared out
-/// and, where they are few, aligned runs of leaves too; the tree is the same.
+/// Calls sink(batch, head, query, m, l, o) once for each query, with its state over the keys of `range`. Blocks of queries
+/// are distributed over the threads, and aligned runs of leaves too where blocks are few; the tree is the same.
 template <executor Executor, class T, class Sink>
 void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& sink) {
   using Real = attention_real<T>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where keys and values live, apart from what is scored: side by side (`dense`), one request behind the other (`ragged`),
-// or scattered over the pages of a pool (`paged`: PagedAttention, Kwon et al. 2023). All hand out tiles of keys; the bits
-// of a result do not depend on which.
+// Where keys and values live: in one array (`dense`), concatenated along the token axis (`ragged`), or scattered over the
+// pages of a pool (`paged`: PagedAttention, Kwon et al. 2023). The bits of a result do not depend on which. Lengths, offsets
+// and page tables are arrays of any integer type but bool, and are copied.
 #pragma once
 
 #include <algorithm>
@@ -39,14 +39,14 @@ std::vector<index> integers(const View& numbers, int rank, const char* what) {
 template <class View>
 using element_of_view = std::remove_const_t<typename decltype(view(std::declval<const View&>()))::element_type>;
 
-/// Queries, which have the keys' element type.
+/// The queries as a view; they must have the keys' element type.
 template <class T, class Q>
 view<const T> queries(const Q& q) {
   static_assert(std::same_as<element_of_view<Q>, T>, "regroup: queries, keys and values have one element type");
   return view(q);
 }
 
-/// Offsets of the requests in `total` tokens: from 0, ascending, to the total. Throws offsets_error.
+/// Throws offsets_error unless the offsets of requests begin at 0, never decrease and end at `total`, the number of tokens.
 inline void check_offsets(const std::vector<index>& offsets, index total, const char* what) {
   if (offsets.empty() || offsets.front() != 0 || offsets.back() != total || !std::ranges::is_sorted(offsets)) {
     throw_offsets(std::string("the offsets of ragged ") + what + " go from 0 up to the number of tokens, " +
@@ -69,7 +69,7 @@ view<T> request(const view<T>& x, const std::vector<index>& offsets, std::size_t
 
 }  // namespace attention_keys
 
-/// Keys and values as `attention` reads them. Made by `dense` or `paged`, which say what the members mean.
+/// Keys and values as `attention` reads them. Made by `dense` or `paged`; `attention` checks what they hold.
 template <class T>
 struct attention_source {
   static_assert(std::same_as<widened<T>, float> || std::same_as<T, double>,
@@ -80,12 +80,12 @@ struct attention_source {
   bool is_paged = false;
   std::vector<index> table = {};  ///< (B, entries), where paged
   index batches = 0, pages = 0;
-  index entries = 0;  ///< of `pages`, the first few of each batch: those that lengths need
+  index entries = 0;  ///< pages of each batch that the table holds: of `pages`, the first that lengths need
   std::optional<std::vector<index>> lengths = {};  ///< one a batch
 };
 
 namespace attention_keys {
-/// Keys as pages of a pool, by the first `entries` pages of each batch.
+/// Keys in pages of a pool, by the first `entries` pages of each batch.
 template <class T, class Page>
 attention_source<T> paged(attention_source<T> keys, const view<Page>& table, index entries) {
   const bool is_table = table.rank() == 2;  // `integers` refuses any other
@@ -99,14 +99,16 @@ attention_source<T> paged(attention_source<T> keys, const view<Page>& table, ind
 }
 }  // namespace attention_keys
 
-/// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, with any strides.
+/// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, with any strides. `attention` checks shapes.
 template <class K, class V>
 attention_source<attention_keys::element_of_view<K>> dense(const K& k, const V& v) {
   static_assert(std::same_as<attention_keys::element_of_view<K>, attention_keys::element_of_view<V>>,
                 "regroup: keys and values have one element type");
   return {.k = view(k), .v = view(v)};
 }
-/// The same where batch b has `lengths[b]` keys only (integers, shape (B,)): what lies past them is never read.
+/// The same where batch b has only `lengths[b]` keys (integers, shape (B,)): what lies past them is never read. Throws
+/// shape_error unless lengths have rank 1; `attention` throws shape_error for another number of them, and argument_error for
+/// one that is not from 0 to Nk.
 template <class K, class V, class Lengths>
 auto dense(const K& k, const V& v, const Lengths& lengths) {
   auto keys = dense(k, v);
@@ -115,14 +117,15 @@ auto dense(const K& k, const V& v, const Lengths& lengths) {
 }
 
 /// Keys and values in pools of pages, k_pool (P, Hkv, page size, d) and v_pool (P, Hkv, page size, dv), with any strides:
-/// the keys of batch b from p times the page size on are page `page_table(b, p)` (integers, shape (B, pages)). Then
-/// Nk = pages x page size, for masks too.
+/// page p of batch b is page `page_table(b, p)` of the pools (integers, shape (B, pages)). Nk = pages x page size, for masks
+/// too. Throws shape_error unless the table has rank 2; `attention` throws shape_error for another number of rows, and
+/// argument_error for a page outside the pool.
 template <class K, class V, class Table>
 auto paged(const K& k_pool, const V& v_pool, const Table& page_table) {
   const auto table = view(page_table);
   return attention_keys::paged(dense(k_pool, v_pool), table, table.rank() == 2 ? table.extent(1) : 0);
 }
-/// The same where batch b has `lengths[b]` keys only; entries of pages wholly past them are ignored, whatever they hold.
+/// The same where batch b has only `lengths[b]` keys, as in `dense`; entries for pages wholly past them are ignored.
 template <class K, class V, class Table, class Lengths>
 auto paged(const K& k_pool, const V& v_pool, const Table& page_table, const Lengths& lengths) {
   auto keys = dense(k_pool, v_pool, lengths);
@@ -133,13 +136,13 @@ auto paged(const K& k_pool, const V& v_pool, const Table& page_table, const Leng
   return attention_keys::paged(std::move(keys), table, table.rank() == 2 ? std::min(needed, table.extent(1)) : 0);
 }
 
-/// Queries of several requests, one behind the other.
+/// Queries of several requests, concatenated along the token axis.
 template <class T>
 struct ragged_queries {
   view<const T> q;
   std::vector<index> offsets;
 };
-/// Keys and values of several requests, one behind the other.
+/// Keys and values of several requests, concatenated along the token axis.
 template <class T>
 struct ragged_source {
   using element = T;
@@ -148,8 +151,8 @@ struct ragged_source {
   std::vector<index> offsets;
 };
 
-/// Queries q (tokens, H, d) of B requests: request b has the tokens from offsets[b] up to offsets[b + 1] (integers, shape
-/// (B + 1,), from 0 to the number of tokens). Throws shape_error and offsets_error.
+/// Queries q (tokens, H, d) of B requests: request b has the tokens [offsets[b], offsets[b + 1]) (integers, shape (B + 1,),
+/// from 0 to the number of tokens). Throws shape_error for other ranks, and offsets_error.
 template <class Q, class Offsets>
 ragged_queries<attention_keys::element_of_view<Q>> ragged(const Q& q, const Offsets& offsets) {
   ragged_queries<attention_keys::element_of_view<Q>> result{view(q), attention_keys::integers(offsets, 1, "an offsets array")};
@@ -157,7 +160,7 @@ ragged_queries<attention_keys::element_of_view<Q>> ragged(const Q& q, const Offs
   attention_keys::check_offsets(result.offsets, result.q.extent(0), "queries");
   return result;
 }
-/// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of B requests, like the queries but with offsets of their own.
+/// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of B requests, with offsets of their own. Throws as for queries.
 template <class K, class V, class Offsets>
 ragged_source<attention_keys::element_of_view<K>> ragged(const K& k, const V& v, const Offsets& offsets) {
   static_assert(std::same_as<attention_keys::element_of_view<K>, attention_keys::element_of_view<V>>,
@@ -171,7 +174,8 @@ ragged_source<attention_keys::element_of_view<K>> ragged(const K& k, const V& v,
   return result;
 }
 
-/// x (heads, keys, d) as (batches, heads, keys, d), the same memory for every batch: a prefix that requests share.
+/// x (heads, keys, d) as (batches, heads, keys, d), with the same memory for every batch: a prefix that requests share.
+/// Throws shape_error unless x has rank 3.
 template <class X>
 view<const attention_keys::element_of_view<X>> shared(const X& x, index batches) {
   const view<const attention_keys::element_of_view<X>> v = view(x);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules that come with the library, each a small function object like a user's own (attention_rules.hpp): what a
-// query may see (causal, window, boolean) and what is done to a score first (softcap, alibi, additive). They combine in
-// any number; the usual order is softcap, alibi, additive, then what hides keys. A rule is bound to the extents of a call:
-// what it then asks of them (`shifts`) is a vector on the host, a pointer on a device. Level: element.
+// The library's rules, each a small function object like a user's own (attention_rules.hpp): what a query may see (causal,
+// window, boolean) and what is done to a score first (softcap, alibi, additive). Any number of them combine; the usual order
+// is softcap, alibi, additive, then what hides keys. A rule is bound to the extents of a call; what it keeps of them
+// (`shifts`) is a vector on the host and a pointer on a device. Level: element.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ enum class mask_corner { bottom_right, top_left };
 inline constexpr mask_corner bottom_right = mask_corner::bottom_right;
 inline constexpr mask_corner top_left = mask_corner::top_left;
 
-/// Query i sees the keys up to i + Nk - Nq (bottom-right: the last query sees every key; Nk is the batch's length where
-/// there are lengths), or up to i (top-left). A range: hidden tiles cost nothing.
+/// Query i sees the keys up to i + Nk - Nq (bottom-right: the last query sees every key; with lengths, Nk is the batch's
+/// length), or up to i (top-left). A range: hidden tiles cost nothing.
 struct causal {
   mask_corner corner = mask_corner::bottom_right;
 
@@ -38,8 +38,8 @@ struct causal {
   }
 };
 
-/// Query i sees key j where -left <= j - (i + Nk - Nq) <= right; -1 for no limit on that side (Nk is the batch's length
-/// where there are lengths). A range on both sides: the cost is that of the keys inside. Throws argument_error below -1.
+/// Query i sees key j where -left <= j - (i + Nk - Nq) <= right; -1 means no limit on that side (with lengths, Nk is the
+/// batch's length). A range on both sides: only the keys inside cost anything. Throws argument_error below -1.
 struct window {
   index left = -1;
   index right = -1;

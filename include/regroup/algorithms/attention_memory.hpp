@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention's blocks are computed in: memory that begins on cache lines, is not initialised, and waits for its next use
-// when it has served. Level: block.
+// Memory of attention's blocks: aligned to cache lines, not initialised, and kept for reuse. Level: block.
 #pragma once
 
 #include <algorithm>
@@ -36,7 +35,7 @@ class buffer {
   index size_ = 0;
 };
 
-/// What waits for its next use when it has served: fresh memory is dear.
+/// Keeps objects for reuse, because fresh memory is expensive.
 template <class X>
 class pool {
   struct give_back {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // How scores are changed and keys hidden: a rule is a function object (score, batch, head, query, key) -> score, or
 // `hidden` (-inf), the identity. It may also name a range of keys outside of which all is hidden; tiles out of range are
-// never computed. The function is inlined into a loop over one tile of scores, and only that loop is called indirectly,
-// so a user's own object runs as fast as ours (attention_masks.hpp); in a kernel (cuda/attention_kernel.hpp) nothing is.
+// never computed. The function is inlined into a loop over one tile of scores, and only that loop is called indirectly, so
+// a user's object runs as fast as the library's (attention_masks.hpp); kernels (cuda/attention_kernel.hpp) inline all of it.
 // Level: element.
 #pragma once
 
@@ -41,10 +41,10 @@ struct key_range {
 struct attention_extents {
   int rank = 2;
   index batches = 1, heads = 1, queries = 0, keys = 0;
-  std::vector<index> lengths;             ///< one a batch: keys from there on do not exist
-  std::vector<index> query_lengths = {};  ///< one a batch where queries are ragged; else each batch has `queries`
+  std::vector<index> lengths;             ///< one a batch: the number of its keys
+  std::vector<index> query_lengths = {};  ///< one a batch if queries are ragged; else each batch has `queries`
 
-  /// The key at which query 0 of a batch stands, so that the last query stands at the last key.
+  /// The key at the position of a batch's query 0, if its last query has the position of its last key.
   [[nodiscard]] index shift(index batch) const {
     const auto b = static_cast<std::size_t>(batch);
     return lengths[b] - (query_lengths.empty() ? queries : query_lengths[b]);
@@ -147,8 +147,8 @@ struct all_of {
 
 }  // namespace mask_rules
 
-/// Several rules at once, also by `&`: `masks{softcap{30}, causal{}, additive(bias)}`, `causal{} & boolean(seen)`, or with
-/// a function object of the user's own. Functions apply left to right.
+/// Several rules at once, also by `&`: `masks{softcap{30}, causal{}, additive(bias)}`, `causal{} & boolean(seen)`; any of
+/// them may be a function object of the user's. Functions apply left to right.
 template <class... Ms>
 struct masks {
   std::tuple<Ms...> parts;
@@ -176,7 +176,7 @@ struct score_tile {
   const index* queries;  // one a lane
 };
 
-/// A rule of any kind, bound to the extents of one call. What is called through it is a loop over a tile.
+/// A rule of any kind, bound to the extents of one call. Its virtual `apply` is a loop over a tile.
 struct bound_mask {
   virtual ~bound_mask() = default;
   /// The keys outside of which everything is hidden.
@@ -309,15 +309,15 @@ class bound_elsewhere final : public bound_mask {
 
 }  // namespace mask_rules
 
-/// Holds any rule: one of ours, or a function object (score, batch, head, query, key) -> score or `hidden`. It may have
-/// `range(batch, head, query) -> key_range`, or `bind(const attention_extents&)` that returns such an object.
+/// Holds any rule: one of the library's, or a function object (score, batch, head, query, key) -> score or `hidden`. The
+/// object may have `range(batch, head, query) -> key_range`, or `bind(const attention_extents&)` that returns such an object.
 class attention_mask {
  public:
   attention_mask() : attention_mask(no_mask{}) {}
   template <class M>
   requires(!std::same_as<std::remove_cvref_t<M>, attention_mask>) attention_mask(M m)  // NOLINT: implicit on purpose
       : bind_([m = std::move(m)](const attention_extents& e) { return mask_rules::make_bound(mask_rules::bound(m, e)); }) {}
-  /// Rules that are chosen at run time, applied in this order: a & b & ..., with one loop over a tile each.
+  /// Rules chosen at run time, applied in this order: a & b & ..., each in a loop of its own over a tile.
   [[nodiscard]] static attention_mask all(std::vector<attention_mask> rules);
   [[nodiscard]] mask_rules::bound_pointer bind(const attention_extents& e) const { return bind_(e); }
 

@@ -23,7 +23,7 @@ inline void check_split(index split) {
   if (split < 1) throw_argument("attention's split must be 1 or more; got " + std::to_string(split));
 }
 
-/// The extents of the whole that a piece of the keys belongs to.
+/// The extents of the whole that a piece of the keys belongs to. Throws argument_error and shape_error (key_piece).
 inline attention_extents whole_of(attention_extents e, const key_piece& piece) {
   if (piece.first < 0 || piece.of < 0 || piece.first > piece.of - e.keys) {
     throw_argument("a piece of keys lies in the whole: from " + std::to_string(piece.first) + ", " +
@@ -98,7 +98,7 @@ template <class T>
 index requests_of(const ragged_source<T>& keys) {
   return static_cast<index>(keys.offsets.size()) - 1;
 }
-/// The problems of one call, checked. They refer to what the call was given.
+/// The problems of one call, checked. They refer to the call's arguments.
 template <class T>
 class workload {
  public:
@@ -149,14 +149,14 @@ class workload {
   [[nodiscard]] const view<const T>& k() const noexcept { return k_; }
   [[nodiscard]] const view<const T>& v() const noexcept { return v_; }
 
-  /// `split` ranges of keys, less those that hold none whatever the request: empty states change nothing.
+  /// The number of ranges of keys: `split`, but no more than the longest request has keys, since empty states change nothing.
   [[nodiscard]] index parts(index split) const {
     index most = 1;
     for (const request_problem& r : problems_) most = std::max(most, r.p.extents.keys);
     return std::min(split, most);
   }
-  /// sink(batch, head, query, m, l, o) once a query, over range `part` of `parts` of its keys. Long requests are shared
-  /// out over the executor's threads one by one, all short ones at once.
+  /// Calls sink(batch, head, query, m, l, o) once for each query, over range `part` of `parts` of its keys. Each long request
+  /// gets all of the executor's threads in turn; the short ones run at once, a thread each.
   template <executor Executor, class Sink>
   void run(const Executor& ex, index part, index parts, const Sink& sink) const {
     const auto fold = [&](const auto& executor_of_one, const request_problem& r) {

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and logsumexp along an axis: programs written with folds. A row folds to (M, s), its largest
-// element and the sum of exp(x - M), by math::decay; a second sweep maps each element through that state. Nothing
-// overflows: every exponent is <= 0. Rows up to 65,536 elements: M, then plus's tree over decay(x - M); longer ones:
-// log_sum_exp's tree.
-// So a row has the same bits alone, in any batch, in any layout and with any threads.
-// Level: thread (rows), or lane where a few long rows share their tiles among threads.
+// softmax, log_softmax and logsumexp along an axis, written with folds. A row folds to (M, s), its largest element and the
+// sum of exp(x - M), by math::decay; a second sweep maps each element through that state. Nothing overflows: every exponent
+// is <= 0. The order, a contract: for rows of up to 65,536 elements M, then plus's tree over decay(x - M); for longer ones
+// log_sum_exp's tree. So a row has the same bits alone, in any batch, in any layout and with any threads. Level: thread
+// (rows), or lane where a few long rows share their tiles among threads.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +22,7 @@
 
 namespace regroup {
 
-/// What `softmax` and `log_softmax` may be told: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
+/// Options of `softmax` and `log_softmax`: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
 template <class Real>
 struct softmax_options {
   double scale = 1;                          ///< multiplies every element first, rounded once; finite
@@ -35,11 +34,11 @@ namespace softmax_parts {
 
 template <class View>
 using element_in = std::remove_cv_t<typename decltype(view(std::declval<View&>()))::element_type>;
-/// What is computed with, and the type of every logsumexp: float, or double for double.
+/// The type of the computation and of every logsumexp: float, or double for double.
 template <class View>
 using real_in = widened<element_in<View>>;
 
-/// The elements of an output's rows; an input's where there is none.
+/// The element type of an output's rows; the input's where there is no output.
 template <class X, class Out>
 struct output_of {
   using type = std::remove_cv_t<std::remove_pointer_t<decltype(std::declval<const Out&>()[0].first)>>;
@@ -49,7 +48,7 @@ struct output_of<X, std::nullopt_t> {
   using type = X;
 };
 
-/// Whether there are outputs that look(row, state) makes of weights.
+/// Whether there are outputs, and the map that look(row, state) returns makes them from weights.
 template <class Out, class Look, std::floating_point Real>
 constexpr bool outputs_need_weights() {
   if constexpr (std::same_as<Out, std::nullopt_t>) {
@@ -60,11 +59,11 @@ constexpr bool outputs_need_weights() {
   }
 }
 
-/// Folds every row and lets look(row, state) say what becomes of it. Rows that are short go side by side across a vector; rows
-/// whose elements lie apart are brought together, some at a time; rows that a cache holds, to one thread each; a few long rows,
-/// which would leave threads idle, one after another, each to all of them, but for those that a thread finishes sooner than
-/// some can be asked three times, with its one exponential an element for their two (a Zen 4, two threads: a row of 50,000 in
-/// 14 us for 15 to 21). The bits do not know. `out`: rows, or nothing.
+/// Folds every row; look(row, state) returns the map that makes its outputs. `out`: rows, or std::nullopt. Chooses how to
+/// fold rows; the choice never changes the bits. Short rows: several at once, one per vector lane. Strided rows: copied
+/// together in blocks. Rows that fit a cache: one thread each. A few long rows: one after another, all threads on each,
+/// unless a single thread would finish the row before three rounds of synchronisation (it needs one exponential an element,
+/// the shared sweep two; Zen 4, two threads, 50,000 elements: 14 us against 15 to 21).
 template <executor Executor, class In, class Out, std::floating_point Real, class Look>
 void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const Look& look) {
   using x = std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>;
@@ -191,7 +190,7 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
   });
 }
 
-/// Looks at states and puts their logsumexp; it knows no executor, so that those which share a worker share its code.
+/// Puts the logsumexp of states. Independent of the executor, so one instantiation serves all with the same worker.
 template <std::floating_point Real, class Put>
 auto logarithms(const Put& put) {
   return [&](index row, typename log_sum_exp<Real>::state state) { put(row, log_sum_exp<Real>{}.lower(state)); };
@@ -199,32 +198,42 @@ auto logarithms(const Put& put) {
 
 }  // namespace softmax_parts
 
-/// y = exp(x - M) / sum exp(x - M) along one axis of a view of rank 1 or more, any strides. y has x's shape, and its
-/// element type or a wider one; it may be exactly x. 16-bit floats are computed in float. A row that holds +inf, NaN,
-/// or only -inf is NaN throughout. Error of an element, relative: u ((1 + a) (M - x) + c + 2) + rel(s), where
-/// rel(s) <= u ((1 + a) ln n + c r + h), a = decay_slope and c = exp_error of math, h combines and r exponentials deep
-/// (r = 1 up to 65,536 elements).
-/// Up to 65,536 elements: two reads of x and a write of y, one exponential an element, and two rows of weights a thread, 32
-/// where rows are short; one more read and one more exponential otherwise, or where rows go from float or 16 bits to double,
-/// or fewer than 8 do not lie side by side. Columns also take copies of 64 of them a thread, of 16 past 4096 elements, of 4M
-/// elements at most. Outputs over 8 MiB of rows of 512 elements and more, side by side, pass the caches, but for those and
-/// what is in place. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.
+/// y = exp(x - M) / sum exp(x - M) along one axis of a view of rank 1 or more, any strides. y has x's shape, and its element
+/// type or a wider one; it may be exactly x. 16-bit floats are computed in float. A row that holds +inf, NaN, or only -inf is
+/// NaN throughout. Throws shape_error, overlap_error, and argument_error for a scale that is not finite.
+///
+/// Relative error of an element: u ((1 + a) (M - x) + c + 2) + rel(s), where rel(s) <= u ((1 + a) ln n + c r + h), a =
+/// decay_slope and c = exp_error of math, h combines and r exponentials deep (r = 1 up to 65,536 elements).
+///
+/// Cost, for rows of up to 65,536 elements:
+///   memory traffic      two reads of x, one write of y
+///   exponentials        one an element
+///   scratch, a thread   two rows of weights; 32 rows where rows, or columns, go across a vector: contiguous rows of up to
+///                       192 elements, and columns of up to 384
+///   copies, a thread    of columns longer than 384 elements: 64 columns, or past 4096 elements 16, of at most 4M elements in
+///                       all
+/// Other rows cost at most one more read and one more exponential an element: longer ones, those from float or 16 bits to
+/// double, and those that are not contiguous where fewer than 8 stand at one stride. y is written with non-temporal stores
+/// where it has more than 8 MiB in contiguous rows of 512 or more elements, is not x, and is not double for a narrower x.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
   softmax_parts::normalise<softmax_parts::probability>(worker_of(ex), x, y, options, "softmax");
 }
 
-/// y = (x - M) - log(sum exp(x - M)); otherwise as `softmax`. -inf stays -inf in a row that holds something else.
+/// y = (x - M) - log(sum exp(x - M)); otherwise like `softmax`. -inf stays -inf in a row that holds something else. |error|
+/// of an element <= u ((M - x) + |y|) + rel(s) + log_error u |ln s|, rel(s) as in `softmax` and log_error of math; 16-bit
+/// outputs add their rounding.
 template <executor Executor, class View, class Out>
 void log_softmax(const Executor& ex, const View& x, Out&& y,
                  const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
   softmax_parts::normalise<softmax_parts::log_probability>(worker_of(ex), x, y, options, "log_softmax");
 }
 
-/// log(sum exp x), natural, along one axis: M + log(sum exp(x - M)), and M itself where that is infinite (-inf for
-/// nothing). `out` holds one float a row (double for double), in C order of the other axes, or is a function of
-/// (row, value) called once a row from any thread. |error| <= rel(s) + c u |ln s| + u |result|. Throws as `softmax`.
+/// log(sum exp x), natural, along one axis: M + log(sum exp(x - M)), or M itself where M is infinite (-inf for a row of no
+/// elements). `out` holds one float a row (double for double), in C order of the other axes, or is a function of (row, value)
+/// called once a row from any thread. |error| <= rel(s) + log_error u |ln s| + u |result|, terms as in `log_softmax`. Throws
+/// as `softmax`.
 template <executor Executor, class View, class Out>
 void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_options& options = {}) {
   using real = softmax_parts::real_in<const View>;

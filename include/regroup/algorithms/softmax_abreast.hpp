@@ -17,7 +17,7 @@
 
 namespace regroup::softmax_parts {
 
-/// The longest row swept so where its elements stand side by side.
+/// The longest contiguous row swept this way.
 inline constexpr index longest_row_abreast = 3 * lanes / 2;
 
 // As in host/lanes.hpp.
@@ -40,7 +40,7 @@ class abreast_sweep {
         narrow_in_(room<X>(std::same_as<X, Real> ? 0 : 1)),
         narrow_out_(room<Y>(std::same_as<Y, Real> ? 0 : 1)) {}
 
-  /// look(row, state), and, where there are outputs, y[i] = map(x[i], weight) of every row by the map it returns.
+  /// Calls look(row, state) and, if there are outputs, sets y[i] = map(x[i], weight) of every row by the map it returns.
   template <class In, class Out, class Look>
   void rows(const In& in, const Out& out, index first, index last, const Look& look) {
     for (index row = first; row < last;) {

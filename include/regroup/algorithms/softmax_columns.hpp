@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of softmax: some that stand side by side are turned, swept as rows are, and their outputs turned back, so memory is
-// read and written a few lines at a time and the loops are those of rows. Bits as softmax_sweeps.hpp. Level: lane.
+// Columns of softmax: several neighbouring columns are transposed, swept as rows, and their outputs transposed back, so
+// memory is read and written a few lines at a time and the loops are those of rows. The bits are those of softmax_sweeps.hpp.
+// Level: lane.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +14,10 @@
 
 namespace regroup::softmax_parts {
 
-/// The columns that are swept so: shorter ones go abreast (softmax_abreast.hpp).
+/// Whether columns of this length are swept this way; shorter ones go abreast (softmax_abreast.hpp).
 constexpr bool are_turned(index length) { return length > 3 * lanes && length <= index{1} << 20; }
 
-/// Memory for some columns of a length as rows, and for their outputs: the same where they are of one type.
+/// Memory for several columns of one length as rows, and for their outputs: the same memory if the types are the same.
 template <class X, class Y>
 class columns_as_rows {
  public:
@@ -24,7 +25,7 @@ class columns_as_rows {
       : length_(length),
         x_(room<X>(together(length))),
         y_(room<Y>(std::is_same_v<X, Y> ? 0 : together(length))) {}
-  /// How many columns: a few lines of each row of the matrix, and no more than 4M elements.
+  /// How many columns go together: a few cache lines of each row of the matrix, and at most 4M elements.
   static constexpr index together(index length) {
     return length <= tile_elements ? 64 : std::clamp<index>((index{1} << 22) / length, 4, 16);
   }

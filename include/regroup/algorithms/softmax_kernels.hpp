@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What sweeps a row of softmax that a cache holds: the library's own loops (src/softmax_rows.hpp), one for each instruction
-// set, chosen at run time. One pass: while the weights of a row are computed, the outputs of the row before are written and
-// the largest element of the row after is found, so memory is never idle. Level: lane.
+// The library's own loops for rows of softmax that fit a cache (src/softmax_rows.hpp), one for each instruction set, chosen
+// at run time. One pass: while the weights of a row are computed, the outputs of the row before are written and the largest
+// element of the row after is found, so memory is never idle. Level: lane.
 #pragma once
 
 #include <concepts>
@@ -11,8 +11,8 @@
 
 namespace regroup::softmax_parts {
 
-/// The outputs of a row, to be written: its elements and weights (null, where `write` computes them once more), its largest
-/// element, and what becomes of them.
+/// The outputs of a row, to be written: its elements and weights (null if `write` is to compute them once more), its largest
+/// element, and the map that makes the outputs.
 template <class X, class Y>
 struct row_outputs {
   using Real = widened<X>;
@@ -35,7 +35,7 @@ struct row_sweep {
   row_outputs<X, Y> before;
 };
 
-/// What all rows have in common.
+/// What all rows share.
 template <class Real>
 struct row_form {
   index length;
@@ -47,7 +47,7 @@ struct row_form {
 template <class X, class Y>
 struct row_kernels {
   using Real = widened<X>;
-  /// The largest x scale, of any sign where it is 0; NaN may or may not show.
+  /// The largest x scale; a 0 has either sign, and NaN may or may not show.
   Real (*largest)(const row_form<Real>& form, const X* x);
   /// leaves[t]: plus's leaf of the weights of tile t. Returns the largest element of the next row.
   Real (*sweep)(const row_form<Real>& form, const row_sweep<X, Y>& row, Real* leaves);
@@ -59,13 +59,13 @@ template <class X, class Y>
 concept has_row_kernels = (std::same_as<widened<X>, float> || std::same_as<X, double>) &&
                           (std::same_as<Y, X> || std::same_as<Y, widened<X>>);
 
-/// Those of host::current_target().
+/// The loops for host::current_target().
 template <class X, class Y>
 requires has_row_kernels<X, Y>
 const row_kernels<X, Y>& current_row_kernels();
 
-/// log_sum_exp's leaf of a tile of any elements, which the loops above give where the largest one is finite. (By names that
-/// compilers do not mangle each in a way of its own.)
+/// log_sum_exp's leaf of a tile of any elements; the loops above give it only if the largest one is finite. (Its signature
+/// uses only names that all compilers mangle alike.)
 template <class X, class Real>
 typename log_sum_exp<Real>::state leaf_of_tile(const X* x, index n, scaled<Real> seen);
 

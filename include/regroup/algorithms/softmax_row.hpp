@@ -15,11 +15,11 @@
 
 namespace regroup {
 
-/// The longest row whose maximum is found before anything is summed. A row of one more element is swept once as
-/// log_sum_exp, tile by tile. Part of the bits.
+/// The longest row whose maximum is found before anything is summed. Longer rows are swept once as log_sum_exp, tile by tile.
+/// Changing it changes bits.
 inline constexpr index longest_two_sweep_row = 65536;
 
-/// What `logsumexp` may be told.
+/// Options of `logsumexp`.
 struct logsumexp_options {
   double scale = 1;
   int axis = -1;
@@ -36,7 +36,7 @@ struct scaled {
     return math::product(static_cast<Real>(widen(x)), scale);
   }
 };
-/// decay(x - m), m the largest x. Where m is infinite or NaN nobody reads it, so it needs no special cases.
+/// decay(x - m), m the largest x. Where m is infinite or NaN it is not read, so it needs no special cases.
 template <std::floating_point Real>
 struct weight {
   scaled<Real> seen;
@@ -74,7 +74,7 @@ constexpr typename log_sum_exp<Real>::state two_sweeps(scaled<Real> seen, const 
   if (!math::is_finite(m)) m = fold(over{maximum<Real>{}, seen}) + Real{0};
   return {m, plus<Real>{}.lower(fold(over{plus<Real>{}, weight<Real>{seen, m}}))};
 }
-/// And of any row: a longer one is one fold.
+/// (M, s) of any row: a longer one is a single fold.
 template <std::floating_point Real, class Fold>
 constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> seen, const Fold& fold) {
   return n > longest_two_sweep_row ? fold(over{log_sum_exp<Real>{}, seen}) : two_sweeps(seen, fold);

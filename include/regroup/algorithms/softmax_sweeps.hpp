@@ -2,10 +2,10 @@
 // How rows of softmax are swept, in four ways (one is softmax_abreast.hpp) with one meaning and the same bits. A row x
 // folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs y[i] = map(x[i], exp(x[i] - M)),
 // or nothing.
-//   near_sweep: rows side by side in memory that a cache holds, on one thread: every exponential is computed once, and a
-//               row is written while the weights of the next one are computed (softmax_kernels.hpp)
-//   tile_sweep: any row, its tiles swept like rows, by an executor's threads; tiles whose elements lie apart are copied
-//   far_sweep:  a row that the library has no loops for, by folds that an executor spreads over its threads
+//   near_sweep: contiguous rows that fit a cache, on one thread: every exponential is computed once, and a row is written
+//               while the weights of the next one are computed (softmax_kernels.hpp)
+//   tile_sweep: any row, its tiles swept like rows, by an executor's threads; tiles that are not contiguous are copied
+//   far_sweep:  a row of types that the library has no loops for, by folds that an executor spreads over its threads
 // Level: lane.
 #pragma once
 
@@ -38,7 +38,7 @@ namespace softmax_parts {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Sweeps rows of up to 65,536 elements side by side, by the library's loops. Inlined into a dispatched function, since
+/// Sweeps contiguous rows of up to 65,536 elements, by the library's loops. Inlined into a dispatched function, because
 /// `look` computes too.
 template <class X, class Y>
 class near_sweep {
@@ -49,7 +49,7 @@ class near_sweep {
  public:
   near_sweep(index length, scaled<Real> seen, bool past_caches) : seen_(seen), form_{length, seen.scale, past_caches} {}
 
-  /// look(row, state), and, where there are outputs, those of the map that it returns.
+  /// Calls look(row, state) and, if there are outputs, writes them by the map that it returns.
   template <class In, class Out, class Look>
   void rows(const In& in, const Out& out, index first, index last, const Look& look) {
     if (form_.length == 0) {
@@ -112,9 +112,9 @@ class near_sweep {
 
   static constexpr index page = 4096;
   static index place(const void* p) { return static_cast<index>(reinterpret_cast<std::uintptr_t>(p) % page); }
-  /// How many steps take a store, from one place in its page to others as a sweep goes on, out of the way of loads that go on
-  /// beside it: a load soon behind a store to the same place of another page waits for it. On a Zen 2 a row of 1024 took 1.6 ns
-  /// an element where its outputs began 16 bytes behind its elements, modulo a page, and takes 0.62.
+  /// How many steps move a store, given its place in a page, clear of the loads that go on beside it: a load soon after a
+  /// store to the same offset in another page waits for the store. On a Zen 2 a row of 1024 whose outputs began 16 bytes
+  /// behind its elements, modulo a page, took 1.6 ns an element without this and takes 0.62 with it.
   static index steps_aside(index store, index step, std::initializer_list<index> loads) {
     const auto is_clear = [&](index load) { return (store - load + index{cache_line} + 16 * page) % page >= 512; };
     index steps = 0;  // a load is in the way of no more than two
@@ -132,7 +132,7 @@ class near_sweep {
 #pragma clang attribute pop
 #endif
 
-/// The tiles of a row in memory: where they stand, or, where elements lie apart, copies, of which the last two are kept.
+/// The tiles of a row: in place if it is contiguous, else copies, of which the last two are kept.
 template <class X>
 class row_tiles {
  public:
@@ -157,7 +157,7 @@ class row_tiles {
   std::array<index, 2> held_ = {-1, -1};
 };
 
-/// Sweeps a row of any length, from X to Y, by the library's loops on an executor's threads: its tiles as if they were rows.
+/// Sweeps a row of any length, from X to Y, by the library's loops on an executor's threads, tile by tile.
 template <executor Executor, class X, class Y>
 class tile_sweep {
   using Real = widened<X>;
@@ -262,7 +262,7 @@ class tile_sweep {
     return {m, plus<Real>{}.lower(s)};
   }
 
-  /// The outputs, from the elements: of a chunk at once, or, where elements lie apart, of so few that copying them overlaps.
+  /// The outputs, from the elements: a chunk at once, or, if not contiguous, so few that copying overlaps with computing.
   void write(const strided<const X>& x, const strided<Y>& y, Real m, const row_map<Real>& map) const {
     each_chunk([&](index tile, index tiles, index) {
       const index first = tile * tile_elements, last = std::min((tile + tiles) * tile_elements, length_);
@@ -299,7 +299,7 @@ class tile_sweep {
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
 };
 
-/// Sweeps any row by folds of an executor, from any type to any other.
+/// Sweeps any row, from any type to any other, by an executor's folds.
 template <executor Executor, std::floating_point Real>
 class far_sweep {
  public:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // attention on a GPU, in the contract's order: `attention(cuda::device{stream}, q, cuda::dense(k, v), out,
 // cuda::attention_options{.mask = causal{}, .logsumexp = lse})` has the bits of `attention(seq, ...)`, with any batch, grid
-// and device. Multiply-adds on plain arithmetic, so it is the specification of faster kernels. `device.with(tensor_cores)`
-// asks for the bits of one kind of device instead, still with any batch, grid and pages. Level: device.
+// and device. It uses plain multiply-adds and is the specification of faster kernels. `device.with(tensor_cores)` gives the
+// bits of one kind of device instead, still with any batch, grid and pages. Level: device.
 #pragma once
 
 #include "regroup/cuda/attention_masks.hpp"
@@ -41,19 +41,25 @@ void attend(const Device& on, const attention_work<T, Rule, Out>& work, const wo
 
 }  // namespace cuda
 
-/// attention (algorithms/attention.hpp) of q (..., H, Nq, d) over keys in device memory into out (..., H, Nq, dv): the
-/// host's shapes, strides, special values and errors, and the host's bits (but not those of narrow weights). Requests
-/// one behind the other are `cuda::ragged(q, q_offsets, most_queries)` (tokens, H, d), over keys `cuda::ragged(k, v,
-/// k_offsets, most_keys)`, dense (B, Hkv, Nk, d) or paged, into out (tokens, H, dv): each has the bits it has alone,
-/// and masks that broadcast do so to (B, H, most_queries, most_keys). Any head size; past 128 columns of V scores are
-/// computed once for each 128. Waits. Throws shape_error, argument_error, overlap_error and cuda::device_error;
-/// lengths, offsets and page tables in device memory are not looked at, and a longer request is cut. By
-/// `on.with(tensor_cores)`, float16 and bfloat16 with O's weights rounded to them: |error| of O grows by u16 sum w |v|,
-/// where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m): small weights are subnormal
-/// there. float by three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum w |v|.
-/// Into `cuda::attention_states{m, l, o}` in place of out go the states, for `merge_into` with other keys' and
-/// `normalise_into`. Of 16 bits on tensor cores m may be below the largest score, by 5 and what m + 5 is rounded by; then l is
-/// up to e^5 larger, and so are sums w |v|: they fit where |v| summed over keys is below 2e36.
+/// attention (algorithms/attention.hpp) of q (..., H, Nq, d) over keys in device memory into out (..., H, Nq, dv), with the
+/// host's shapes, strides, special values and errors, and the bits of the host at full precision. Any head size; past 128
+/// columns of V, scores are computed once for each 128. Waits.
+///
+/// Ragged: requests concatenated along the token axis are `cuda::ragged(q, q_offsets, most_queries)` (tokens, H, d), over
+/// keys `cuda::ragged(k, v, k_offsets, most_keys)`, dense (B, Hkv, Nk, d) or paged, into out (tokens, H, dv). Each request
+/// has the bits it has alone; masks that are arrays broadcast to (B, H, most_queries, most_keys).
+///
+/// Throws shape_error, argument_error, overlap_error and cuda::device_error. Lengths, offsets and page tables in device
+/// memory are not checked, and a request longer than most_queries or most_keys is cut.
+///
+/// Tensor cores, `on.with(tensor_cores)`: float16 and bfloat16 round O's weights to 16 bits: |error| of O grows by u16 sum w
+/// |v|, where u16 is 2^-11 or 2^-8, and in float16 by 2^-25 sum |v| / sum w, w = exp(x - m), because small weights are
+/// subnormal there. float takes three products of tf32: |error| of a score grows by 2^-21 scale sum |q k|, of O by 2^-21 sum
+/// w |v|.
+///
+/// States: `cuda::attention_states{m, l, o}` in place of `out` receives the states, for `merge_into` with those of other keys
+/// and for `normalise_into`. With 16 bits on tensor cores m may lie below the largest score, by up to 5 and the rounding of m
+/// + 5; then l is up to e^5 larger, and so are sums w |v|: they fit where |v| summed over keys is below 2e36.
 template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
           class Mask = no_mask>
 void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
@@ -61,7 +67,7 @@ void attention(const Device& on, const Q& q, const cuda::attention_keys<T>& keys
   const auto work = cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options);
   cuda::with_workspace(on, cuda::plan_for(on, work).bytes, [&](const cuda::workspace& w) { cuda::attend(on, work, w); });
 }
-/// The bytes of workspace that `attention_into` needs; and the same in the stream's order.
+/// The bytes of workspace that `attention_into` needs, and attention in stream order.
 template <cuda::attention_device Device, cuda::queries_on_a_device Q, class T, cuda::attention_output Out,
           class Mask = no_mask>
 std::size_t attention_workspace(const Device& on, const Q& q, const cuda::attention_keys<T>& keys,
@@ -76,16 +82,17 @@ void attention_into(const Device& on, const Q& q, const cuda::attention_keys<T>&
   cuda::attend(on, cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, out, options), w);
 }
 
-/// into := the states of the same queries over the keys of both, in the stream's order; `from` may be `into`. Throws
-/// shape_error and overlap_error.
+/// into := the states of the same queries over the keys of both, in stream order; `from` may be `into`. Throws shape_error
+/// and overlap_error.
 template <class Real>
 void merge_into(const cuda::device& on, const cuda::attention_states<Real>& from,
                 const cuda::attention_states<float>& into) {
   const auto kernel = cuda::merge_of(cuda::to_read(from), into);
   if (const index units = cuda::units_of(kernel.call); units > 0) on.launch(kernel, std::min(units, cuda::most_blocks));
 }
-/// out (..., H, Nq, dv) = O / l, of any floating type, and logsumexp (..., H, Nq), as the host's attention_state::normalise,
-/// in the stream's order; sinks (one a head) are counted here, once. Throws shape_error and overlap_error.
+/// out (..., H, Nq, dv) = O / l, of any floating type, and logsumexp (..., H, Nq), like the host's
+/// attention_state::normalise, in stream order; sinks (one a head) are counted here, once. Throws shape_error and
+/// overlap_error.
 template <class Real, class Out>
 void normalise_into(const cuda::device& on, const cuda::attention_states<Real>& from, const cuda::device_view<Out>& out,
                     const std::optional<cuda::device_view<float>>& logsumexp = {},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention on a device is given: queries, keys and values in device memory, padded, ragged or paged, and options.
+// The arguments of attention on a device: queries, keys and values in device memory, padded, ragged or paged, and options.
 // Level: device.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace regroup::cuda {
 
-/// Queries in device memory: a device_view (..., H, Nq, d), or what `ragged` makes. Nobody checks what offsets hold:
-/// tokens that they leave out are not touched, and nothing outside of the tokens is.
+/// Queries in device memory: a device_view (..., H, Nq, d), or what `ragged` makes. The values of offsets are not checked:
+/// tokens that they leave out are not touched, nor is anything outside the tokens.
 template <class T>
 struct attention_queries {
   device_view<const T> q;
@@ -37,18 +37,17 @@ attention_queries<T> queries_of(const Q& q) {
                 "regroup: queries, keys and values have one element type");
   return q;
 }
-/// Queries q (tokens, H, d) of B requests, one behind the other: request b has the tokens from offsets[b] up to
-/// offsets[b + 1] (B + 1 of int, side by side), but no more than `most_queries`, a bound that the grid's size comes
-/// from: of a longer request the queries from there on do not exist, and their results are left as they are.
+/// Queries q (tokens, H, d) of B requests, concatenated along the token axis: request b has the tokens [offsets[b], offsets[b
+/// + 1]) (B + 1 contiguous `int`), at most `most_queries` of them, which sets the size of the grid. Further queries of a
+/// longer request are ignored, and their results left unchanged.
 template <class Q>
 attention_queries<std::remove_const_t<Q>> ragged(const device_view<Q>& q, const device_view<const int>& offsets,
                                                  index most_queries) {
   return {q, offsets, most_queries};
 }
 
-/// Keys and values in device memory; made by `dense`, `ragged` and `paged`. Nobody checks what lengths, offsets and
-/// tables hold: lengths are taken as from 0 to Nk, offsets as from 0 to the tokens, and a page must be one of the
-/// pool's.
+/// Keys and values in device memory; made by `dense`, `ragged` and `paged`. Lengths, offsets and tables are of `int`. Their
+/// values are not checked: lengths are clamped to [0, Nk] and offsets to [0, tokens], but a page must be one of the pool's.
 template <class T>
 struct attention_keys {
   device_view<const T> k, v;
@@ -60,14 +59,14 @@ template <class K, class V>
 attention_keys<std::remove_const_t<K>> dense(const device_view<K>& k, const device_view<V>& v) {
   return {k, v};
 }
-/// The same where batch b has lengths[b] keys only.
+/// The same where batch b has only lengths[b] keys (`int`).
 template <class K, class V, class Length>
 attention_keys<std::remove_const_t<K>> dense(const device_view<K>& k, const device_view<V>& v,
                                              const device_view<Length>& lengths) {
   return {k, v, lengths};
 }
-/// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of the requests of ragged queries, with offsets of their own;
-/// of a request that has more than `most_keys` those from there on do not exist.
+/// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of the requests of ragged queries, with offsets of their own; keys
+/// of a request past `most_keys` are ignored.
 template <class K, class V>
 attention_keys<std::remove_const_t<K>> ragged(const device_view<K>& k, const device_view<V>& v,
                                               const device_view<const int>& offsets, index most_keys) {
@@ -90,7 +89,7 @@ attention_keys<std::remove_const_t<K>> paged(const device_view<K>& k_pool, const
 /// of the user's that is trivially copyable and constexpr, or several by `&`.
 template <class Mask = no_mask>
 struct attention_options {
-  std::optional<double> scale = {};                        ///< of the scores; 1 / sqrt(d) by default
+  std::optional<double> scale = {};                        ///< multiplies the scores; 1 / sqrt(d) by default
   Mask mask = {};
   std::optional<device_view<float>> logsumexp = {};        ///< (..., H, Nq) or (tokens, H), natural logarithm
   std::optional<device_view<const float>> sinks = {};      ///< one extra logit a head, in the denominator only

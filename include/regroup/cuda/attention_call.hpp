@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention's kernels know of a call, and how they share it out: trivially copyable, with addresses in device memory.
+// What attention's kernels know of a call, and how its work is divided: trivially copyable, with addresses in device memory.
 // Level: device.
 #pragma once
 

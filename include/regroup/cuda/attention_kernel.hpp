@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention as kernels: softmax_mean's reduction, its O sharded over the lanes of a warp (and past 128 columns over blocks)
-// with m and l replicated, which is legal because the combine acts on O element by element. A block folds the leaves of a
-// node of the contract's tree for some queries that share them, tile by tile, and joins them by the combine itself; where
-// blocks share a query's keys a second kernel joins their nodes. How a tile is folded is a type: on plain arithmetic
-// (attention_tile.hpp), or on tensor cores (attention_mma.hpp).
-// Level: lane to device. Law: leaves and their tree depend on a query's keys alone, so the grid changes no bit.
+// Attention as kernels: softmax_mean's reduction, with O split over the lanes of a warp (and past 128 columns over blocks)
+// and m and l replicated, which is legal because the combine acts on O element by element. A block folds the leaves of a node
+// of the contract's tree, tile by tile, for several queries that share them, and joins them by the combine itself; if blocks
+// share a query's keys, a second kernel joins their nodes. How a tile is folded is a type: on plain arithmetic
+// (attention_tile.hpp), or on tensor cores (attention_mma.hpp). Level: lane to device. Law: leaves and their tree depend only
+// on a query's keys, so the grid changes no bit.
 #pragma once
 
 #include <concepts>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The nodes that blocks have left of a query's keys become one, by softmax_mean's combine itself: the kernel after
-// attend_nodes where several share a unit's leaves (split-K). Level: device.
+// Joins the nodes that several blocks have left for a query's keys, by softmax_mean's combine itself: the kernel after
+// attend_nodes if blocks share a unit's leaves (split-K). Level: device.
 #pragma once
 
 #include "regroup/cuda/attention_kernel.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of keys on tensor cores: scores and O are products of small matrices (cuda/mma.hpp). float16 and bfloat16 as they
-// are (attention_mma16.hpp), weights rounded to them for O; float by three products of tf32
-// (attention_mma_tf32.hpp). The states, the frame and the combine are those of the plain tile; the order inside a product
-// is the hardware's, so bits are those of one kind of device, still with any grid, batch and pages.
+// A tile of keys on tensor cores: scores and O are products of small matrices (cuda/mma.hpp). float16 and bfloat16 are
+// multiplied as they are, with weights rounded to 16 bits for O (attention_mma16.hpp); float takes three products of tf32
+// (attention_mma_tf32.hpp). The states, the frame and the combine are those of the plain tile. The order inside a product is
+// the hardware's, so the bits are those of one kind of device, still with any grid, batch and pages.
 // Level: block (FlashAttention-2: Dao 2023).
 #pragma once
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A leaf of keys of 16 bits on tensor cores: while a tile is folded the next k and v are on their way. l is the sum of the
-// weights before they are rounded, a lane's own until the leaf is done. Two halves of rows share what is staged, by turns; two
-// blocks of a multiprocessor keep its tensor cores busy in turn. Level: warp and block (FlashAttention-2: Dao 2023; halves
-// that overlap: FlashAttention-3, Shah et al. 2024).
+// A leaf of keys of 16 bits on tensor cores: while a tile is folded the next k and v are being loaded. l is the sum of the
+// weights before they are rounded, kept per lane until the leaf is done. Two halves of rows take turns with what is staged;
+// two blocks of a multiprocessor keep its tensor cores busy in turn. Level: warp and block (FlashAttention-2: Dao 2023;
+// halves that overlap: FlashAttention-3, Shah et al. 2024).
 #pragma once
 
 #include <utility>

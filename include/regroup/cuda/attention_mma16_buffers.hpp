@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a leaf of 16 bits waits in shared memory: q, two tiles of k and two of v, as in memory, from where products take them
-// (mma_buffer). A thread has a piece of 16 bytes of every so many rows. Level: block.
+// What a leaf of 16 bits keeps in shared memory: q, two tiles of k and two of v, laid out as in memory, from where products
+// read them (mma_buffer). A thread copies a piece of 16 bytes of every n-th row. Level: block.
 #pragma once
 
 #include "regroup/cuda/attention_mma_rows.hpp"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tiles on tensor cores have in common, whatever the type: 16 rows to a warp, or twice 16, m and l replicated over the
-// four lanes that share a row, scores of 64 keys in their registers; how scores become visible ones and raise a maximum.
-// Level: warp and block.
+// What tiles on tensor cores share, whatever the type: a warp has 16 rows, or twice 16; the four lanes that share a row
+// replicate m and l and hold the scores of 64 keys in registers; scores are masked and raise the maximum. Level: warp and
+// block.
 #pragma once
 
 #include "regroup/cuda/attention_tile.hpp"

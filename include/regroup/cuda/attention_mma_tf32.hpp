@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of keys of float on tensor cores, by three products of tf32. Panels of k and v go through shared memory, split in
-// two parts once; q comes from memory as it is multiplied. All that a thread has of a panel is loaded at once, of a tile's
-// later panels while the one before is multiplied. Level: warp and block.
+// A tile of keys of float on tensor cores, by three products of tf32. Panels of k and v go through shared memory, where each
+// is split into two parts once; q is read from memory when it is multiplied. A thread loads its share of a panel at once; a
+// tile's later panels are loaded while the one before is multiplied. Level: warp and block.
 #pragma once
 
 #include "regroup/cuda/attention_mma_rows.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels take a call of attention, on how many blocks, with how much workspace. Plain host code; no choice made here
-// touches a bit, since a query's leaves and their tree depend on its keys alone. Level: device.
+// changes a bit, since a query's leaves and their tree depend only on its keys. Level: device.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention over some of the keys as values in device memory: m, l and unnormalised O for every query, as the host's
-// attention_state has them (m of 16 bits on tensor cores: a frame near it). Attention's own kernels write them; these merge
-// them, and divide. Plain host code and kernels.
+// Attention over some of the keys as values in device memory: m, l and unnormalised O for every query, as in the host's
+// attention_state (with 16 bits on tensor cores, m is a frame near the largest score). Attention's own kernels write them;
+// the kernels here merge them and divide. Plain host code and kernels.
 // Level: device. Law: states over disjoint keys merge by softmax_mean's combine; O may be split, m and l replicated.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace regroup::cuda {
 
-/// The states of queries in the caller's device memory, any strides: m and l (..., H, Nq), O (..., H, Nq, dv); of ragged
-/// queries (H, tokens) and (H, tokens, dv). Of no keys: m = -inf, l = 0, O = -0, which changes nothing.
+/// The states of queries in the caller's device memory, any strides: m and l (..., H, Nq), O (..., H, Nq, dv); for ragged
+/// queries (H, tokens) and (H, tokens, dv). The state of no keys, m = -inf, l = 0, O = -0, changes nothing.
 template <class Real>
 struct attention_states {
   device_view<Real> m, l, o;

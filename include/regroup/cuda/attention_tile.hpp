@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile of keys on plain arithmetic: the chains of algorithms/attention_fold.hpp, each in one thread, so the bits of the
-// CPU. Scores: a lane has two keys and the warp's rows; then a lane has some columns of V and the warp's rows, and the
-// weights go from one to the other through shared memory. Level: block.
+// A tile of keys on plain arithmetic: the chains of algorithms/attention_fold.hpp, each in one thread, so the bits are those
+// of the CPU. For scores a lane has two keys and the warp's rows; for O it has some columns of V and the warp's rows. The
+// weights pass between the two through shared memory. Level: block.
 #pragma once
 
 #include <tuple>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A call of attention on a device, checked: what is asked of its arrays (the host's own checks and sentences), what kernels
-// are told of it, and where results go. Plain host code. Level: device.
+// A checked call of attention on a device: the checks of its arrays (the host's own, with its messages), what kernels get to
+// know of it, and where results go. Plain host code. Level: device.
 #pragma once
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows as a device sees them, and the nodes of their trees as one list: a node of reach r covers r elements of a row,
-// for rows longer than `above`; a row has its nodes side by side, and `slot` is a node's number in the list. Segments need
-// no prefix sum for theirs: one that begins at element b begins at slot b / r + b / (above + 1), which is room for all nodes
-// of a long one, and the list has gaps, but no longer for more short ones. Level: device.
+// for rows longer than `above`; the nodes of a row are adjacent, and `slot` is a node's number in the list. Segments need no
+// prefix sum for theirs: one that begins at element b begins at slot b / r + b / (above + 1), which leaves room for all
+// nodes of a long one. So the list has gaps, but does not grow with the number of short segments. Level: device.
 #pragma once
 
 #include <functional>

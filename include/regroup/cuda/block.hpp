@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a kernel asks of the machine: who am I, wait for the others, hand a value to a neighbour, keep an array together.
-// Kernels are plain C++ templates over these few operations. A device answers each with an instruction
-// (cuda/device_block.cuh); the tests answer with an emulation (properties/cuda/emulator.hpp), so every kernel also runs
-// where there is no GPU. Kernels are constexpr, which nvcc's --expt-relaxed-constexpr takes for device code: no macro.
+// The operations that a kernel needs from the machine: its thread and block numbers, barriers, values handed to neighbours,
+// arrays in shared memory. Kernels are plain C++ templates over these operations. A device implements each with an
+// instruction (cuda/device_block.cuh); the tests emulate them (properties/cuda/emulator.hpp), so every kernel also runs
+// without a GPU. Kernels are constexpr, which nvcc's --expt-relaxed-constexpr accepts as device code, so no macro is needed.
 // Level: block.
 #pragma once
 

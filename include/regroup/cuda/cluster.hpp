@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cluster: neighbouring blocks that run at once and reach each other's shared memory, as far as they hold one row. What
-// is told is written to every block before a barrier and read there after it, so no block reads another's memory, and none
-// leaves too early. Two buffers take turns, so one barrier serves an exchange; who writes buffer k again has passed the
-// barrier that every reader of it reached after reading. A block alone is a cluster of one. Level: cluster.
+// A cluster: neighbouring blocks that run at the same time and reach each other's shared memory; here, those that hold one
+// row. A message is written to every block before a barrier and read there after it, so no block reads another's memory, and
+// none exits too early. Two buffers alternate, so an exchange takes one barrier: a thread that writes a buffer again has
+// passed the barrier that all its readers reached after reading. A single block is a cluster of one. Level: cluster.
 #pragma once
 
 #include <concepts>
@@ -11,10 +11,10 @@
 
 namespace regroup::cuda {
 
-/// Blocks of a cluster at most, on every device that has clusters.
+/// The most blocks in a cluster, on every device that has clusters.
 inline constexpr int most_cluster_blocks = 8;
 
-/// What a kernel asks besides block's operations:
+/// What a kernel needs besides the operations of `block`:
 ///     cluster_rank(), cluster_blocks()   which block of its cluster, whose blocks are neighbours in the grid; of how many
 ///     cluster_arrive(has_written)        a warp's half of a barrier, and whether it has written what others are to see
 ///     cluster_wait()         the other half: every thread of the cluster has arrived, and what they wrote before is seen
@@ -28,7 +28,8 @@ concept cluster_block = block<B> && requires(B& b, int i) {
   { b.template shared_of<float, 2>(i).get(i) } -> std::same_as<float>;
 };
 
-/// The blocks of a cluster that hold a row, each so many strips; a power of two of them. What strip_team offers.
+/// The blocks of a cluster that hold a row, a power of two of them, with equally many strips each. Has the interface of
+/// strip_team.
 template <int Strips, cluster_block Block>
 class clustered_strips {
  public:
@@ -63,7 +64,8 @@ class clustered_strips {
     T value;
   };
   [[nodiscard]] constexpr bool is_first() const { return block().cluster_rank() == 0 && team_.strip() == 0; }
-  /// What block `from` has told all, if `tells` is true of its first warp, whose threads have the same x.
+  /// Returns the x of block `from`. Every block whose first warp has `tells` sends its x, which is the same in all threads of
+  /// that warp, to all blocks.
   template <class T>
   constexpr T exchanged(const T& x, bool tells, int from) {
     const int blocks = block().cluster_blocks();
@@ -79,7 +81,7 @@ class clustered_strips {
   constexpr auto at(int rank, const T&) {
     return block().template shared_of<handed<T>, 2 * most_cluster_blocks>(rank);
   }
-  /// perfect() of what the blocks have, by a monoid that commutes bit for bit.
+  /// perfect() of the blocks' states, by a monoid that commutes bitwise.
   template <class M>
   constexpr state_of<M> join(const M& m, const state_of<M>& s) {
     const int blocks = block().cluster_blocks();

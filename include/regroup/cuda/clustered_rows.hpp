@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of softmax that the blocks of a cluster hold in registers: one read and one write of memory, as map_held_rows has of
-// shorter rows. Every block folds its strips to the node of its range and the cluster joins those (cluster.hpp), so every
-// value is a node of the contract's tree. y may be exactly x: a block writes where it alone has read, and a map that reads more
-// of the row is told after every block has read its strips. Level: cluster and device.
+// Rows of softmax that the blocks of a cluster hold in registers: one read and one write of memory, like shorter rows in
+// map_held_rows. Every block folds its strips to the node of its range and the cluster joins the nodes (cluster.hpp), so
+// every value is a node of the contract's tree. y may be exactly x: a block writes only where it alone has read, and a map
+// that reads more of the row is broadcast after every block has read its strips. Level: cluster and device.
 #pragma once
 
 #include <concepts>
@@ -12,7 +12,7 @@
 
 namespace regroup::cuda {
 
-/// Strips that a block holds of a row at most: of 16 a thread would have 64 registers, and spill.
+/// The most strips of a row that a block holds: 16 would take 64 registers of a thread, which then spills.
 inline constexpr int most_strips = 8;
 
 /// Rows of at most as many strips as a cluster's blocks hold: what two sweeps take.

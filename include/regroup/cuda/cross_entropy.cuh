@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy on a GPU, with the bits of the CPU's (algorithms/cross_entropy.hpp): the targets are checked in a fold of
-// their own, rows become losses and gradients as rows of softmax do (cuda/softmax.cuh), and the losses are summed in double
-// in the contract's order. Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
+// cross_entropy on a GPU, with the bits of the CPU (algorithms/cross_entropy.hpp): a fold of its own checks the targets, rows
+// become losses and gradients as rows of softmax do (cuda/softmax.cuh), and the losses are summed in double in the
+// contract's order. Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
 #pragma once
 
 #include "regroup/cuda/softmax.cuh"
@@ -20,10 +20,10 @@ T read_back(const device& on, const T* from) {
 
 }  // namespace cuda
 
-/// cross_entropy (algorithms/cross_entropy.hpp) of rows of logits that are one stride apart against one target a row, at one
-/// stride: returns the mean or sum of the losses, in float (double for double), 0 where no sum is wanted. `.gradient` may
-/// be exactly the logits. Waits twice: a target out of range is an argument_error that names its row, and nothing is
-/// written then. Throws as the host's, and device_error.
+/// cross_entropy (algorithms/cross_entropy.hpp) of rows of logits, one stride apart, against one target a row, at one stride.
+/// Returns the mean or sum of the losses, in float (double for double), or 0 if no sum is wanted. `.gradient` may be exactly
+/// the logits. Waits twice, because a target out of range is an argument_error that names its row; nothing is written then.
+/// Throws as the host's, and device_error.
 template <class X, class Target>
 cuda::real_of<X> cross_entropy(const cuda::device& on, const cuda::device_view<X>& logits,
                                const cuda::device_view<Target>& targets, const cuda::entropy_options<X>& options = {}) {
@@ -51,8 +51,8 @@ std::size_t cross_entropy_workspace(const cuda::device& on, const cuda::device_v
                                     const cuda::entropy_options<X>& options = {}) {
   return cuda::entropy_work<X, Target>(logits, targets, options).bytes(on);
 }
-/// The same into one place on the device, left alone where no sum is wanted, in the stream's order. Nobody can throw for a
-/// target out of range there: its row's loss and gradient are NaN, and so is the result.
+/// The same in stream order, into one place on the device, which stays unchanged if no sum is wanted. It cannot throw for a
+/// target out of range: that row's loss and gradient are NaN, and so is the result.
 template <class X, class Target, class Out>
 void cross_entropy_into(const cuda::device& on, const cuda::device_view<X>& logits,
                         const cuda::device_view<Target>& targets, const cuda::device_view<Out>& out,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda::device{stream}: an executor of the verbs on a GPU, in the contract's order of combination, so a result has the
-// bits of `seq`. Verbs allocate what they need, and return when their work is done; the same verbs with `_into` take the
-// caller's workspace, allocate nothing, and return at once: they are ordered by the stream, and can be captured in a
-// graph. Inputs and outputs are device_views (cuda/view.hpp). Every CUDA call is checked (cuda/error.hpp).
-// Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
+// cuda::device{stream}: an executor of the verbs on a GPU, in the contract's order of combination, so a result has the bits
+// of `seq`. Verbs allocate what they need and return when their work is done. The same verbs with `_into` take the caller's
+// workspace, allocate nothing and return at once; they are ordered by the stream and can be captured in a graph. Inputs and
+// outputs are device_views (cuda/view.hpp). Every CUDA call that can report to the caller is checked (cuda/error.hpp). Needs
+// nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
 #pragma once
 
 #include <functional>
@@ -20,11 +20,11 @@ namespace regroup::cuda {
 
 inline void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
-  cudaGetLastError();  // said here, so that no later call says it again
+  cudaGetLastError();  // clear the error so that later calls do not report it again
   throw_device(static_cast<int>(status), cudaGetErrorString(status), doing);
 }
 
-/// Device memory of the stream's pool, given back in the stream's order.
+/// Device memory from the stream's pool, freed in stream order; an error of freeing it is not reported.
 class device_buffer {
  public:
   device_buffer(std::size_t bytes, cudaStream_t stream) : bytes_(bytes), stream_(stream) {
@@ -44,18 +44,19 @@ class device_buffer {
   cudaStream_t stream_;
 };
 
-/// CCCL's word for results that may differ from run to run (cuda/unordered.cuh). Without it results are more than its
+/// CCCL's term for results that may differ from run to run (cuda/unordered.cuh). Without it results promise more than CCCL's
 /// `gpu_to_gpu`: they have the bits of a CPU.
 struct not_guaranteed_t {};
 inline constexpr not_guaranteed_t not_guaranteed{};
 class unordered_device;
-/// Products by tensor cores, for attention (cuda/attention.cuh): bits of one kind of device.
+/// Products by tensor cores, for attention (cuda/attention.cuh): the bits are those of one kind of device.
 struct tensor_cores_t {};
 inline constexpr tensor_cores_t tensor_cores{};
 class tensor_device;
 
-/// The current device's executor on a stream (the default one where none is given). Cheap to make and to copy. Throws
-/// no_device_error where there is none.
+/// The current device's executor on a stream (by default the default stream). Cheap to make and to copy. It keeps the
+/// properties of the device that is current when it is made, so use it while that device is current. Verbs without `_into`
+/// need stream-ordered allocation (cudaMallocAsync). Throws no_device_error where there is no device.
 class device {
  public:
   explicit device(cudaStream_t stream = nullptr) : stream_(stream) {
@@ -66,23 +67,23 @@ class device {
   }
   [[nodiscard]] cudaStream_t stream() const noexcept { return stream_; }
   [[nodiscard]] int processors() const noexcept { return processors_; }
-  /// Of shared memory that a block may ask for.
+  /// Bytes of shared memory that a block may ask for.
   [[nodiscard]] index block_bytes() const noexcept { return block_bytes_; }
   void synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the stream"); }
 
-  /// The same verbs in the order that CUB is fastest in: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
+  /// The same verbs by CUB, in the order in which it is fastest: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
   [[nodiscard]] unordered_device with(not_guaranteed_t) const;
   [[nodiscard]] tensor_device with(tensor_cores_t) const;
 
-  /// Blocks of one cluster of a kernel's at most: 1 where it has been compiled for what is older than sm_90, whatever device
-  /// runs that.
+  /// The most blocks in a cluster of a kernel: 1 if the kernel was compiled for devices older than sm_90, whatever device
+  /// runs it.
   template <class Kernel>
   [[nodiscard]] int most_cluster_blocks() const {
     cudaFuncAttributes compiled{};
     check(cudaFuncGetAttributes(&compiled, run_kernel<Kernel>), "asking for what a kernel was compiled for");
     return compiled.ptxVersion >= oldest_with_clusters ? cuda::most_cluster_blocks : 1;
   }
-  /// So many blocks, a multiple of those of a cluster.
+  /// Launches a kernel on `blocks` blocks. `blocks` must be a multiple of `cluster`.
   template <class Kernel>
   void launch(const Kernel& kernel, index blocks, int cluster = 1) const {
     static_assert(sizeof(Kernel) <= 4096, "regroup: a monoid on a device has at most about 4000 bytes of its own");
@@ -103,7 +104,7 @@ class device {
     check(cudaLaunchKernelEx(&config, run_kernel<Kernel>, kernel), "a launch");
   }
 
-  /// put(row, state), on the device, for every row of a batch; workspace of `fold_bytes` bytes.
+  /// Calls put(row, state), on the device, for every row of a batch; needs a workspace of `fold_bytes` bytes.
   template <class Batch, class M, class Put>
   void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
     require_monoid<M, element_in<Batch>>();
@@ -118,7 +119,7 @@ class device {
     return static_cast<std::size_t>(workspace_states(plan<M>(rows), rows)) * sizeof(state_of<M>);
   }
 
-  /// The answers of every prefix of every row of a batch; workspace of `scan_bytes` bytes.
+  /// The answers of every prefix of every row of a batch; needs a workspace of `scan_bytes` bytes.
   template <scan_kind Kind, class In, class Out, class M>
   void scan(const In& rows, const Out& answers, const M& m, const cuda::workspace& w) const {
     require_monoid<M, element_in<In>>();

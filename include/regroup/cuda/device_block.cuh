@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of cuda/block.hpp as instructions, and the one __global__ function that every kernel is launched by.
+// The operations of cuda/block.hpp as instructions, and the one __global__ function that launches every kernel.
 // Level: block.
 #pragma once
 
@@ -213,7 +213,7 @@ class device_block : public device_cluster {
   }
 
  private:
-  /// What this thread wrote to shared memory is there for products that read it themselves, behind the next barrier.
+  /// Makes this thread's writes to shared memory visible, after the next barrier, to products that read it themselves.
   __device__ static void publish() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -232,7 +232,7 @@ class device_block : public device_cluster {
       return ((1u << Width) - 1) << (threadIdx.x % warp_threads / Width * Width);
     }
   }
-  /// The value whose every word went through f: 32 bits at a time, or the largest unit that fills T.
+  /// Applies f to every word of x: 32 bits at a time, or the largest unit that divides the size of T.
   template <class T, class F>
   __device__ static T by_words(const T& x, const F& f) {
     using unit = std::conditional_t<sizeof(T) % 4 == 0, unsigned,
@@ -254,8 +254,8 @@ __global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>)
   kernel(here);
 }
 
-/// Never run. A kernel that calls a monoid's functions itself, so that nvcc says which of them are no device's: where templates
-/// of ours call them it compiles to nothing, without a word.
+/// Never run. A kernel that calls a monoid's functions directly, so that nvcc reports which of them are not device functions:
+/// called from the library's templates they would compile to nothing, silently.
 template <class M, class X>
 __global__ void a_monoid_on_a_device_has_constexpr_functions(const M* m, const X* x, state_of<M>* s) {
   *s = (*m)(m->identity(), *s);

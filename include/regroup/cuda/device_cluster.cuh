@@ -24,7 +24,7 @@ class device_cluster {
     asm("mov.u32 %0, %%cluster_nctarank;" : "=r"(blocks));
     return blocks;
   }
-  /// Only who has written waits for what it wrote, so a row's stores to global memory are not waited for by all.
+  /// Only threads that have written fence their writes, so that not all wait for a row's stores to global memory.
   __device__ void cluster_arrive(bool has_written) {
     if (has_written) asm volatile("fence.acq_rel.cluster;" ::: "memory");
     __syncwarp();
@@ -36,7 +36,7 @@ class device_cluster {
   }
 
  protected:
-  /// Where the block `rank` has what this one has at `own` in shared memory.
+  /// The address in the shared memory of block `rank` that corresponds to `own` in this block's.
   template <class T>
   __device__ T* of_block(T* own, int rank) const {
     std::uint64_t there;

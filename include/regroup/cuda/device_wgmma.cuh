@@ -17,8 +17,8 @@ __device__ inline std::uint64_t descriptor(unsigned address, int piece, int next
   return base + static_cast<unsigned>(piece);
 }
 
-/// Keeps what the compiler knows of some registers on its side of this line. (A loop over them, told to be unrolled or not, is
-/// left as one where it stands in a branch, and registers become memory.)
+/// Stops the compiler from moving accesses to some registers across this line. (A loop over them inside a branch would stay a
+/// loop, even if told to unroll, and the registers would become memory.)
 template <class... Arrays>
 __device__ void keep(Arrays&... arrays) {
   const auto one = [](auto& x) {

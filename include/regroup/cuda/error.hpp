@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device's failures are called, and the sentence of each. Codes are CUDA's own, by number, so that a plain C++
-// compiler may see this file.
+// The exceptions for a device's failures, and the sentence of each. Codes are CUDA's own, by number, so that a plain C++
+// compiler can read this file.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct architecture_error : device_error {
   using device_error::device_error;
 };
 
-/// Throws what `code` stands for; `said` is CUDA's own word for it, `doing` what was being done ("a launch").
+/// Throws the exception for `code`; `said` is CUDA's own description, `doing` what was being done ("a launch").
 [[noreturn]] inline void throw_device(int code, const std::string& said, const std::string& doing) {
   const std::string told = " (" + doing + ": " + said + ")";
   switch (code) {

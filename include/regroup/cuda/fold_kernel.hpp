@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered fold as kernels. A team of threads folds a tile to its leaf: each of its up to 32 elements stands in a
-// register before the first combine, so many loads are in flight, and a tile lift that folds twice reads memory once.
+// The ordered fold as kernels. A team of threads folds a tile to its leaf: each thread loads its elements, up to 32, into
+// registers before the first combine, so many loads are in flight, and a tile lift that folds twice reads memory once.
 // Blocks fold aligned ranges of tiles as perfect trees, and later kernels fold those nodes, until every row has one.
 // Every value is a node of the contract's tree (executor.hpp): the bits of `seq`, whatever the grid.
 // Level: lane to device. Law: associativity, and commutativity only where it is declared.
@@ -18,8 +18,8 @@ namespace regroup::cuda {
 template <class Held, class Map>
 class team_tile;
 
-/// One tile of at least one element, as its team holds it: thread j has the elements j, j + P, j + 2 P, ... in registers,
-/// where they are small; any other is read when it is wanted.
+/// One tile of at least one element, as its team holds it: if elements are small, thread j of P has the elements j, j + P, j
+/// + 2 P, ... in registers; others are read when needed.
 template <class Team, class Source>
 class held_tile {
  public:
@@ -49,9 +49,9 @@ class held_tile {
       return at(team_.rank() + Team::threads * k);
     }
   }
-  /// Elements of this thread.
+  /// The number of this thread's elements.
   [[nodiscard]] constexpr int steps() const { return (size_ - team_.rank() + Team::threads - 1) / Team::threads; }
-  /// body(their number): a constant for a whole tile.
+  /// Calls body(that number): a constant for a whole tile.
   template <class Body>
   constexpr void with_steps(const Body& body) const {
     constexpr int whole = Team::threads * Team::held;
@@ -62,7 +62,7 @@ class held_tile {
     }
   }
 
-  /// body(k) for every element of this thread.
+  /// Calls body(k) for every element of this thread.
   template <class Body>
   constexpr void each(const Body& body) const {
     with_steps([&](const auto count) {
@@ -76,7 +76,7 @@ class held_tile {
   constexpr state_of<M> fold(const M& m, const Map& map) const {
     return team_tile(*this, map).fold(m);
   }
-  /// x = f(x) for every element, where it is held.
+  /// x = f(x) for every element held in a register.
   template <class F>
     requires in_registers
   constexpr void replace(const F& f) {
@@ -147,7 +147,7 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   return t.elements().of().perfect(m, s, (n - 1) / team::steps + 1);
 }
 
-/// The state of one tile of at least one element, as the contract orders it; right in the team's first thread.
+/// The state of one tile of at least one element, in the contract's order; valid in the team's first thread.
 template <class M, class Tile>
 constexpr state_of<M> leaf(const M& m, const Tile& t) {
   if constexpr (has_members<M>) {  // each member by its own rule
@@ -168,14 +168,14 @@ constexpr state_of<M> leaf_of(const M& m, Team& of, const Source& source, index 
   return leaf(m, team_tile(held, as_it_is));
 }
 
-/// Puts the states of rows where the caller wants them.
+/// Writes the states of rows to the caller's memory.
 template <class State>
 struct put_state {
   State* to;
   constexpr void operator()(index row, const State& s) const { to[row] = s; }
 };
 
-/// Puts answers where the caller wants them.
+/// Writes answers to the caller's memory.
 template <class M, class Out>
 struct put_answer {
   M m;
@@ -186,8 +186,8 @@ struct put_answer {
   }
 };
 
-/// Where the state of a node of `reach` elements goes: to `put` where it is a whole row's, else into the list of nodes of
-/// the rows that are longer.
+/// Where the state of a node of `reach` elements goes: to `put` if the node is a whole row, else into the list of nodes of
+/// longer rows.
 template <class M, class Put>
 struct node_sink {
   state_of<M>* nodes;
@@ -208,7 +208,7 @@ inline constexpr int fold_blocks = resident_blocks_for(sizeof(widened<element_in
                                                            : 128,
                                                        sizeof(state_of<M>));
 
-/// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
+/// Rows of at most `Threads` pieces, one team each; longer rows are skipped.
 template <int Threads, class M, class Batch, class Put>
 struct fold_short_rows {
   static constexpr int resident_blocks = fold_blocks<M, Batch>;
@@ -228,10 +228,10 @@ struct fold_short_rows {
   }
 };
 
-/// Tiles that one block folds at most before it hands up their node: one for each thread of a warp.
+/// The most tiles that one block folds before it hands up their node: one for each thread of a warp.
 inline constexpr int most_tiles = warp_threads;
 
-/// The node of n >= 1 elements from `first`, at most 32 tiles; right in the block's first thread.
+/// The node of n >= 1 elements from `first`, at most 32 tiles; valid in the block's first thread.
 template <class M, class Team, class Source>
 constexpr state_of<M> range_of(const M& m, Team& of, const Source& source, index first, index n) {
   auto leaves = of.block().template shared<state_of<M>, most_tiles>();
@@ -248,7 +248,7 @@ constexpr state_of<M> range_of(const M& m, Team& of, const Source& source, index
   return of.perfect_of_group(m, s, count);
 }
 
-/// Elements to nodes of `reach` elements: a tile, or 2, 4, ..., 32 of them. Rows of `shortest` or fewer are left alone.
+/// Folds elements to nodes of `reach` elements: 1, 2, 4, ..., 32 tiles. Rows of `shortest` elements or fewer are skipped.
 template <class M, class Batch, class Put>
 struct fold_ranges {
   static constexpr int resident_blocks = fold_blocks<M, Batch>;
@@ -269,7 +269,7 @@ struct fold_ranges {
   }
 };
 
-/// Nodes of reach `below` to nodes L times as far, one a block, of the rows that are longer than `below`.
+/// Folds nodes of reach `below` to nodes of L times that reach, one a block, for rows longer than `below`.
 template <class M, class Batch, class Put>
 struct fold_nodes {
   M m;

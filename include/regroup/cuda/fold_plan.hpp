@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels fold a batch, on how many blocks, with how much workspace: plain host code. Nothing here touches a bit of
-// a result, since every choice evaluates nodes of one tree. Short rows go to small teams, one launch; long rows to blocks
-// in ranges of tiles, and their nodes up the tree, L at a time. Level: device.
+// Which kernels fold a batch, on how many blocks, with how much workspace: plain host code. Nothing here changes a bit of a
+// result, since every choice evaluates nodes of the same tree. Short rows go to small teams in one launch; long rows go to
+// blocks by ranges of tiles, whose nodes are then joined L at a time. Level: device.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,11 @@
 
 namespace regroup::cuda {
 
-/// Where a list of nodes has gaps many blocks may find none, so they are some times what a device runs at once; a prime,
-/// lest gaps at a period fall to the same blocks.
+/// The most blocks that walk a list of nodes. Where the list has gaps many blocks may find no node, so it is several times
+/// what a device runs at once; and a prime, so that periodic gaps do not all fall to the same blocks.
 template <class Batch>
 inline constexpr index most_node_blocks = Batch::has_gaps ? 8191 : most_blocks;
-/// Ranges to a multiprocessor below which a range is made smaller, so that the last wave of blocks is a small part.
+/// With fewer ranges than this to a multiprocessor, ranges are made smaller, so that the last wave of blocks is a small part.
 inline constexpr index ranges_a_processor = 64;
 
 /// The lengths of a batch, as far as the host knows them.
@@ -47,11 +47,11 @@ struct fold_plan {
   int levels = 0;             ///< kernels that fold nodes after the ranges
 };
 
-/// States up to this are small enough that one of four threads holds 32 lanes.
+/// The largest states, in bytes, of which each of four threads can hold 32 lanes.
 inline constexpr std::size_t small_state_bytes = 8;
 
-/// Rows up to `32 team` elements fit a team; a row of more than 8 a thread is better off with a warp. Where lengths differ
-/// the short rows have their team, whatever the others' lengths are.
+/// A team holds rows of up to 32 elements a thread; rows of more than 8 a thread are better off with a warp. If lengths
+/// differ, short rows get their team whatever the lengths of the others.
 constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_t state_bytes) {
   fold_plan plan;
   if (b.count == 0) return plan;
@@ -71,7 +71,7 @@ constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_
   return plan;
 }
 
-/// States of workspace that a fold needs: the nodes of every kernel but the last.
+/// The number of states of workspace that a fold needs: the nodes of every kernel except the last.
 template <class Batch>
 constexpr index workspace_states(const fold_plan& plan, const Batch& rows) {
   index states = 0;
@@ -80,8 +80,8 @@ constexpr index workspace_states(const fold_plan& plan, const Batch& rows) {
   return states;
 }
 
-/// launch(kernel, blocks) for the kernels that take the rows longer than `plan.shortest`, in order; put(row, state), on the
-/// device, once a row.
+/// Calls launch(kernel, blocks), in order, for the kernels of the rows longer than `plan.shortest`; they call put(row, state)
+/// on the device once for each row.
 template <class Launch, class M, class Batch, class Put>
 void launch_ranges(const Launch& launch, const fold_plan& plan, const M& m, const Batch& rows,
                    state_of<M>* workspace, const Put& put) {

@@ -14,11 +14,11 @@
 
 namespace regroup::cuda {
 
-/// The depth of one product of T: float16, bfloat16, or float, of which the lower 13 bits are not looked at (tf32).
+/// The depth of one product of T: float16, bfloat16, or float, whose lower 13 bits are ignored (tf32).
 template <class T>
 inline constexpr int mma_depth = sizeof(T) == 2 ? 16 : 8;
 
-/// What a lane holds: two elements to a word, or one.
+/// What a lane holds: two elements in a word, or one.
 struct mma_left {
   std::uint32_t words[4];
 };
@@ -89,8 +89,8 @@ template <class T>
 struct alignas(2 * sizeof(T)) mma_pair {
   T of[2];
 };
-/// A float as the nearest tf32, and what is left without its last 13 bits: together they leave out 2^-23 of it at
-/// most. Of a number that does not fit, being NaN, infinite or too near the largest, the rest is not finite.
+/// A float as the nearest tf32, and the rest without its last 13 bits: together they lose at most 2^-23 of it. If the number
+/// does not fit (NaN, infinite or too near the largest), the rest is not finite.
 struct tf32_parts {
   float nearest, rest;
   explicit constexpr tf32_parts(float x) : nearest(cut(x, 0x1000u)), rest(cut(x - nearest, 0)) {}

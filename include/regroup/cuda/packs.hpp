@@ -20,7 +20,7 @@ struct alignas(32) [[gnu::may_alias]] pack {
   std::uint32_t words[8];
 };
 
-/// What `lift_tile` receives of a pack: `at(i)` for i < count, folded from left to right.
+/// The tile that `lift_tile` receives for a pack: `at(i)` for i < count, folded from left to right.
 template <class At, class Count>
 struct pack_tile {
   At at;
@@ -58,7 +58,7 @@ class lift_packs {
   }
 
  private:
-  /// What there is of the first pack or the last: a call, since CUB unrolls over a thread's packs.
+  /// The elements present in the first pack or the last. A call, since CUB unrolls over a thread's packs.
   [[gnu::noinline]] constexpr state_of<M> ragged(index begin) const {
     const X* const from = first_ + (begin < 0 ? 0 : begin);
     const X* const end = first_ + (begin + width < size_ ? begin + width : size_);
@@ -78,7 +78,7 @@ struct element {
   constexpr float operator()(index) const { return 0; }
 };
 }  // namespace probe
-/// Elements that come in packs: floats of 2 or 4 bytes, as they are, of a monoid that lifts tiles.
+/// Whether elements are read in packs: floats of 2 or 4 bytes without a projection, for a monoid that lifts tiles.
 template <class M, class X, class Projection>
 inline constexpr bool come_in_packs = std::same_as<Projection, std::identity> &&
                                       (std::same_as<X, float> || std::same_as<X, float16> ||

@@ -13,13 +13,13 @@ namespace regroup {
 
 namespace cuda {
 
-/// A place for one answer a row.
+/// Where the answers go, one a row.
 template <class M, class X, class Out>
 put_answer<M, Out> output(const device_view<X>& in, const device_view<Out>& out, index count, const M& m) {
   return {m, out.data(), in.require_places(out, count)};
 }
 
-/// The number of runs, and their offsets in memory for two more than there are keys. Waits.
+/// Returns the number of runs and writes their offsets to `offsets`, which has room for two more than there are keys. Waits.
 template <class Key>
 index find_runs(const device& on, const strided<const Key>& keys, index* offsets) {
   if (keys.size() == 0) return 0;
@@ -43,7 +43,8 @@ device_view<T> places_of_runs(const device_view<T>& places, index runs) {
 
 }  // namespace cuda
 
-/// reduce (reduce.hpp) of a range, or a view of any rank that one stride reaches, on a GPU. Returns the host's bits; waits.
+/// reduce (reduce.hpp) on a GPU, of a range, or of a view of any rank whose elements have one stride. Returns the host's
+/// bits; waits. Throws shape_error, and device_error.
 template <class X, class M, class Projection = std::identity>
 answer_of<M> reduce(const cuda::device& on, const cuda::device_view<X>& xs, const M& m,
                     const Projection& projection = {}) {
@@ -62,15 +63,16 @@ template <class X, class M>
 std::size_t reduce_workspace(const cuda::device& on, const cuda::device_view<X>& xs, const M& m) {
   return on.fold_bytes(cuda::input(xs).one_row(), m);
 }
-/// The same, into one place on the device, in the stream's order.
+/// The same into one place on the device, in stream order.
 template <class X, class Out, class M, class Projection = std::identity>
 void reduce_into(const cuda::device& on, const cuda::device_view<X>& xs, const cuda::device_view<Out>& out, const M& m,
                  const cuda::workspace& w, const Projection& projection = {}) {
   on.fold(cuda::input(xs).one_row(projection), m, cuda::output(xs, out, 1, m), w);
 }
 
-/// reduce_rows on a GPU: each row along the last axis; `out` has one place a row. Rows up to 32 elements have 4 threads each
-/// where a state has at most 8 bytes, else up to 1024 a warp; longer ones as many blocks as they have ranges of tiles.
+/// reduce_rows on a GPU: each row along the last axis; `out` has one place a row. Rows of up to 32 elements get 4 threads
+/// each if a state has at most 8 bytes; other rows of up to 1024 elements get a warp each; longer ones get a block for each
+/// of their ranges of tiles. Rows must be one stride apart. Throws as the host's, and device_error.
 template <class X, class M>
 std::size_t reduce_rows_workspace(const cuda::device& on, const cuda::device_view<X>& x, const M& m) {
   return on.fold_bytes(cuda::input(x).rows(), m);
@@ -89,7 +91,7 @@ void reduce_rows(const cuda::device& on, const cuda::device_view<X>& x, const cu
 }
 
 /// reduce_axes on a GPU: any axes together, positions in C order of them; `out` has one place for each index of the others,
-/// at one stride. At most 16 axes of each kind after those are joined that one stride reaches.
+/// at one stride. At most 16 axes of each kind, not counting those that can be joined because one stride reaches both.
 template <class X, class M>
 std::size_t reduce_axes_workspace(const cuda::device& on, const cuda::device_view<X>& x, const shape& axes, const M& m) {
   return on.fold_bytes(cuda::input(x).with_axes_last(axes).rows_along(axes.size()), m);
@@ -110,9 +112,10 @@ void reduce_axes(const cuda::device& on, const cuda::device_view<X>& x, const sh
                        [&](const cuda::workspace& w) { reduce_axes_into(on, x, axes, out, m, w, projection); });
 }
 
-/// reduce_segments on a GPU. The S + 1 offsets are in device memory, where nobody checks them: they must begin at 0, end at
-/// the number of elements and never decrease. Segments up to 1024 elements have a warp each, or up to 128 have 4 threads
-/// where a state has at most 8 bytes and 32 elements or fewer are the mean; longer ones as rows.
+/// reduce_segments on a GPU. The S + 1 offsets are in device memory and are not checked: they must begin at 0, end at the
+/// number of elements and never decrease. Segments of up to 1024 elements get a warp each; or, if a state has at most 8 bytes
+/// and the mean length is at most 32, those of up to 128 elements get 4 threads each. Longer ones are folded as in
+/// `reduce_rows`.
 template <class X, class Offset, class M>
 std::size_t reduce_segments_workspace(const cuda::device& on, const cuda::device_view<X>& xs,
                                       const cuda::device_view<Offset>& offsets, const M& m) {
@@ -133,9 +136,9 @@ void reduce_segments(const cuda::device& on, const cuda::device_view<X>& xs, con
   });
 }
 
-/// reduce_by_key on a GPU: each run of consecutive equal keys, which a scan of the keys finds in device memory: 8 bytes a
-/// key are allocated for it. Waits for the number of runs, which it returns. Elements stand side by side; errors as the
-/// host's.
+/// reduce_by_key on a GPU: each run of consecutive equal keys. A scan of the keys finds the runs in device memory, 8 bytes a
+/// key, which are allocated. Waits, and returns the number of runs. Elements must be contiguous. Throws as the host's, and
+/// device_error.
 template <class Key, class X, class KeyOut, class Out, class M, class Projection = std::identity>
 index reduce_by_key(const cuda::device& on, const cuda::device_view<Key>& keys, const cuda::device_view<X>& xs,
                     const cuda::device_view<KeyOut>& keys_out, const cuda::device_view<Out>& out, const M& m,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp), one
-// thread asks look(row, state) what becomes of it, and the answer, a map, is told to all of the row's threads (or known to
-// those who hold strips, where the state says it), who write y = map(x, weight of x), unless `out` is null. A row of at most
-// two tiles stays in its team's registers: one read and one write of memory. y may be exactly x: nobody writes before the row
-// has been folded, nor where another has yet to read.
+// Rows of softmax as kernels: a row folds to (M, s) by the program that a CPU runs (algorithms/softmax_row.hpp). One thread
+// calls look(row, state), and the map that it returns is broadcast to all of the row's threads (those that hold strips make
+// it themselves if it depends only on the state). They write y = map(x, weight of x), unless `out` is null. A row of at most
+// two tiles stays in its team's registers: one read and one write of memory. y may be exactly x: no thread writes before the
+// row has been folded, or where another has yet to read.
 // Level: lane to device.
 #pragma once
 
@@ -21,7 +21,7 @@ using softmax_parts::over;
 using softmax_parts::scaled;
 using softmax_parts::weight;
 
-/// What is known of a row once it has been folded; trivially copyable, so that one thread can tell the others.
+/// What is known of a row once it has been folded; trivially copyable, so that one thread can broadcast it.
 template <std::floating_point Real, class Map>
 struct row_map {
   weight<Real> weigh;
@@ -30,8 +30,8 @@ struct row_map {
 template <class Look, std::floating_point Real>
 using map_of = row_map<Real, std::invoke_result_t<const Look&, index, typename log_sum_exp<Real>::state>>;
 
-/// The fold of a row by a monoid that gives the same bits in any order and with elements repeated; for all of the team.
-/// So many loads are in flight.
+/// The fold of a row, in every thread of the team, by a monoid that gives the same bits in any order and with elements
+/// repeated. That freedom keeps many loads in flight.
 template <int Loads, class M, class Team, class Source>
 constexpr state_of<M> extreme_of(const M& m, Team& of, const Source& x) {
   constexpr index step = Team::threads;
@@ -46,8 +46,8 @@ constexpr state_of<M> extreme_of(const M& m, Team& of, const Source& x) {
   return of.broadcast(of.halve(m, lane, static_cast<int>(smaller(n, step))));
 }
 
-/// A short row in registers, as two_sweeps folds it. Where the map wants the weights, they take the elements' place when
-/// they are summed, so each exponential is computed once.
+/// A short row in registers, folded by two_sweeps. If the map needs the weights, they overwrite the elements as they are
+/// summed, so each exponential is computed once.
 template <bool KeepsWeights, std::floating_point Real, class Held, class Source>
 struct held_row {
   Held& held;
@@ -67,7 +67,7 @@ struct held_row {
     return held.fold(m.m, std::identity{});
   }
 };
-/// A row in strips, the same. Its elements are seen already.
+/// The same for a row in strips; its elements are already scaled.
 template <bool KeepsWeights, std::floating_point Real, class Team>
 struct row_in_strips {
   Team& of;
@@ -133,7 +133,7 @@ constexpr void map_tile(Team& of, const row_map<Real, Map>& told, const X& x, co
   });
 }
 
-/// f(), by the team's first thread, for all of it.
+/// f() of the team's first thread, in every thread of the team.
 template <class Team, class F>
 constexpr auto told_by_first(Team& of, const F& f) {
   slot<std::invoke_result_t<const F&>> x;
@@ -181,7 +181,8 @@ struct map_short_rows {
   }
 };
 
-/// look(row, state), by one thread of a strip_team or clustered_strips, for all of it: told, unless the state says it all.
+/// Calls look(row, state) in one thread of a strip_team or clustered_strips and returns its map in every thread: broadcast,
+/// or made in each thread if the state determines it.
 template <class Team, class Look, class State>
 constexpr auto looked(Team& of, const Look& look, index row, const State& state) {
   if constexpr (requires { look.map(state); }) {

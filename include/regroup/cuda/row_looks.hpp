@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of a row of softmax on a device once it has been folded: look(row, state) puts what is one a row where the
-// caller wants it, and returns the map of its elements. Level: row.
+// What becomes of a row of softmax on a device once it has been folded: look(row, state) writes the row's own results
+// (logsumexp, loss) and returns the map of its elements. Level: row.
 #pragma once
 
 #include <concepts>
@@ -39,7 +39,7 @@ struct look_normalise {
   constexpr Map<Real> map(row_state<Real> s) const { return Map<Real>(seen, s); }
 };
 
-/// What a fold of the targets says before anything is computed: how many are classes, and the first row, from 0, whose
+/// The result of folding the targets before anything is computed: how many are classes, and the first row, from 0, whose
 /// target is neither a class nor ignored.
 struct check_targets {
   struct state {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels rows of softmax are given, and how much workspace: plain host code, by the length of a row and whether the
-// device has clusters, so that neither a result's bits nor a row's kernel depends on the batch. Level: device.
+// Which kernels take rows of softmax, and with how much workspace: plain host code. The choice depends only on the length of
+// a row and on whether the device has clusters, so neither a result's bits nor a row's kernel depends on the batch. Level:
+// device.
 #pragma once
 
 #include <bit>
@@ -47,8 +48,8 @@ constexpr row_plan plan_rows(index length, int clusters = 1) {
   return plan;
 }
 
-/// What the workspace of split rows holds: the states of their folds, and then the rows' maps. As much with clusters as
-/// without, so that it is the length alone that says how much.
+/// What the workspace of split rows holds: the states of their folds, then the rows' maps. The size is the same with and
+/// without clusters, so that it depends only on the length.
 struct row_workspace {
   std::size_t maps_at;
   std::size_t bytes;
@@ -63,9 +64,9 @@ constexpr row_workspace workspace_of(const In& rows) {
   return {maps_at, maps_at + sizeof(map_of<Look, Real>) * static_cast<std::size_t>(rows.size())};
 }
 
-/// launch(kernel, blocks, blocks of a cluster, 1 to `clusters`) for every kernel, in order; look(row, state), on the device,
-/// once a row. All rows of `rows` are as long as each other, and those of `out`, unless that is null and nothing is to be
-/// written, as they.
+/// Calls launch(kernel, blocks, blocks of a cluster, 1 to `clusters`) for every kernel, in order; they call look(row, state)
+/// on the device once for each row. All rows have the same length, and so have those of `out`, unless it is null and nothing
+/// is written.
 template <class Launch, std::floating_point Real, class In, class Out, class Look>
 void launch_rows(const Launch& launch, int clusters, const In& rows, const Out& out, scaled<Real> seen, const Look& look,
                  void* workspace) {

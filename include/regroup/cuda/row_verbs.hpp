@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From what a caller hands to softmax and its kin on a device to rows, outputs and looks: shapes and options are checked,
-// and what is to be done becomes a value. Plain host code; `on` is what has `launch`, `most_cluster_blocks` and `fold`, a
-// device or the tests'. Level: device.
+// From a caller's arguments to rows, outputs and looks, for softmax, log_softmax, logsumexp and cross_entropy on a device:
+// shapes and options are checked, and the work becomes a value. Plain host code; `on` is anything with `launch`,
+// `most_cluster_blocks` and `fold`: a device, or the tests' emulation. Level: device.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace regroup::cuda {
 
-/// What `softmax` and `log_softmax` may be told on a device: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
+/// Options of `softmax` and `log_softmax` on a device: `{.scale = 0.5, .axis = 0, .logsumexp = lse}`.
 template <class Real>
 struct softmax_options {
   double scale = 1;                                 ///< multiplies every element first, rounded once; finite
@@ -91,7 +91,7 @@ auto log_sums(const device_view<X>& x, const device_view<Out>& out, const logsum
                   look_normalise<softmax_parts::probability, real, Out>{seen, places}};
 }
 
-/// What `cross_entropy` may be told on a device. `X` is the element type of the logits.
+/// Options of `cross_entropy` on a device. `X` is the element type of the logits.
 template <class X, class Real>
 struct cross_entropy_options {
   double scale = 1;           ///< multiplies every logit first, rounded once; finite
@@ -149,7 +149,7 @@ class entropy_work {
     if (reduction_ == loss_reduction::none) return;
     on.fold(summands(w.data), plus<double>{}, put_loss<Out>{counted(w.data), out}, folds(w));
   }
-  /// What throws for a wrong target, and where on the device that is.
+  /// The address of a row's target on the device; and `refuse`, which throws for a wrong one.
   [[nodiscard]] const Target* target_at(index row) const { return targets_.first + row * targets_.stride; }
   [[noreturn]] void refuse(index row, index target) const {
     cross_entropy_parts::throw_target(row, target, rows_.length, check_.ignore_index);

@@ -8,7 +8,7 @@
 
 namespace regroup::cuda {
 
-/// 1 at a key that begins a run: the first one, and each that is not == the one before it, as no NaN is; else 0.
+/// 1 at a key that begins a run: the first one, and each that is not == the one before it (a NaN never is); else 0.
 template <class Key>
 struct heads_of_runs {
   strided<const Key> keys;
@@ -16,8 +16,8 @@ struct heads_of_runs {
   constexpr index operator[](index i) const { return i == 0 || !(keys[i] == keys[i - 1]) ? 1 : 0; }
 };
 
-/// Takes the inclusive scan of the heads and keeps offsets[r], where run r begins, the number of keys after the last one,
-/// and the number of runs. Room for one offset more than keys.
+/// Takes the inclusive scan of the heads and writes offsets[r], where run r begins, then the number of keys, and the number
+/// of runs. Needs room for one offset more than there are keys.
 template <class Key>
 struct starts_of_runs {
   using place = index;

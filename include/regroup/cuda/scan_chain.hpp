@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered scan in one pass over memory. Block after block takes a tile, in order, and hands on its total; the last of
-// every 32 hands on the node that ends with it of 32, 64, ... tiles as well. The carry into tile t is perfect(totals before
-// it): of up to 31 totals, and one node for each bit of t / 32. A block waits only for tiles whose blocks have begun, and
-// for totals without one more in between: a chain node by node would cost the way through memory for each level.
-// Level: block.
+// The ordered scan in one pass over memory. Blocks take tiles in order, and each hands on its tile's total; the last of every
+// 32 tiles also hands on the nodes of 32, 64, ... tiles that end with it. The carry into tile t is perfect(totals before it),
+// computed from up to 31 totals and one node for each bit of t / 32. A block waits only for tiles whose blocks have begun,
+// and directly for their totals: passing carries from node to node would cost a way through memory for each level. Level:
+// block.
 #pragma once
 
 #include <bit>
@@ -17,8 +17,8 @@ namespace regroup::cuda {
 inline constexpr int fours_of_lanes = block_threads / 4 * 5;
 constexpr int place_in_fours(int lane) { return lane + lane / 4; }
 
-/// P of the lanes' totals, in place, by Kogge and Stone's tree: the block's first warp, four lanes a thread.
-/// The tile's total, right in the warp's last thread.
+/// P of the lanes' totals, in place, by Kogge and Stone's tree: computed by the block's first warp, four lanes a thread.
+/// Returns the tile's total, valid in the warp's last thread.
 template <class M, block Block, class Places>
 constexpr state_of<M> prefixes_of_lanes(const M& m, Block& b, const Places& all) {
   const int j = b.thread();
@@ -52,7 +52,7 @@ constexpr int ones_in(index t) {
   return ones;
 }
 
-/// What tiles of a row hand on: their totals, and the nodes that end with each 32 of them.
+/// What the tiles of a row hand on: their totals, and the nodes that end with every 32nd tile.
 template <class State>
 struct handed_on {
   handed<State>* totals;
@@ -142,8 +142,8 @@ struct scan_begin {
 /// Elements of 32 tiles.
 inline constexpr index group_elements = warp_threads * tile_elements;
 
-/// The answers, of rows whose tiles have no gaps; `taken` is null where a tile holds any row. `preceding` as scan_tiles
-/// has it.
+/// Writes the answers of rows whose list of tiles has no gaps; `taken` is null if no row is longer than a tile. `preceding`
+/// is as in scan_tiles.
 template <scan_kind Kind, class M, class In, class Out>
 struct scan_chain {
   static constexpr int resident_blocks = scan_blocks<M, Kind, In>;

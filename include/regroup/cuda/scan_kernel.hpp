@@ -28,7 +28,7 @@ constexpr index first_total(const Batch& rows, index row) {
   return rows.slot_of(row, tile_elements, tile_elements);
 }
 
-/// The fold of this thread's piece of a tile; anything where it has no element.
+/// The fold of this thread's piece of a tile; unspecified if the piece has no element.
 template <class M, class Team, class Source>
 constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, index first, int n) {
   using element = std::remove_cvref_t<widened<element_of<Source>>>;
@@ -42,21 +42,21 @@ constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, in
   return s;
 }
 
-/// Whether a thread keeps the prefixes within its piece, and the block its tile in shared memory: where states are small,
-/// and a tile and its answers have 34 KiB.
+/// Whether a thread keeps the prefixes within its piece, and the block its tile in shared memory: if states are small, and a
+/// tile and its answers fit 34 KiB.
 template <class M, class Element, class Place>
 inline constexpr bool scan_is_held =
     sizeof(state_of<M>) <= 8 &&
     (sizeof(Element) + (std::is_same_v<Element, Place> ? 0 : sizeof(Place))) * block_threads * 33 < 34 << 10;
 
-/// Blocks a processor: as many as leave registers for the prefixes.
+/// Blocks for each multiprocessor: as many as leave registers for the prefixes.
 template <class M, scan_kind Kind, class In>
 inline constexpr int scan_blocks = sizeof(state_of<M>) > 8                                                         ? 3
                                    : sizeof(state_of<M>) > 4 || Kind == scan_kind::exclusive || requires { &In::outer; } ? 4
                                                                                                                     : 5;
 
-/// The answers of one tile, where they are held: elements are read once, and combined twice. Nobody has a case of his own
-/// for where the tile ends: what is past it repeats the last element, and nobody sees it.
+/// The answers of one tile that is held: elements are read once, and combined twice. No thread treats the end of the tile
+/// specially: places past it repeat the last element, and are not written.
 template <class M, scan_kind Kind, class Team, class Source, class Out, class Before>
 constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
                                      const Before& before_of) {
@@ -129,8 +129,8 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   return last;
 }
 
-/// The answers of one tile; before_of(the total of this thread's piece) is what comes before the piece in its row. Returns
-/// the last one's state, right in the thread of the last piece.
+/// Writes the answers of one tile; before_of(the total of this thread's piece) is what comes before the piece in its row.
+/// Returns the state of the last answer, valid in the thread of the last piece.
 template <class M, scan_kind Kind, class Team, class Source, class Out, class Before>
 constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, const Out& out, index first, int n,
                                 const Before& before_of) {
@@ -169,7 +169,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
   }
 }
 
-/// Rows of at most `Threads` pieces, a team each: rows longer than that are left alone.
+/// Rows of at most `Threads` pieces, one team each; longer rows are skipped.
 template <int Threads, scan_kind Kind, class M, class In, class Out>
 struct scan_short_rows {
   static constexpr bool is_simple = requires(const source_in<In>& x) { x.contiguous(); } &&
@@ -237,7 +237,7 @@ struct scan_nodes {
   }
 };
 
-/// Second pass: the answers. `preceding`, where the scan is exclusive, takes what the next tile's first place is to hold.
+/// Second pass: the answers. In an exclusive scan `preceding` takes what the next tile's first place is to hold.
 template <scan_kind Kind, class M, class In, class Out>
 struct scan_tiles {
   static constexpr int resident_blocks = 3;
@@ -266,7 +266,7 @@ struct scan_tiles {
   }
 };
 
-/// The first place of every tile but a row's first, where the scan is exclusive.
+/// Writes the first place of every tile except a row's first, in an exclusive scan.
 template <class M, class Out>
 struct scan_first_places {
   M m;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels scan a batch, with how much workspace: plain host code. Nothing here touches a bit of a result.
+// Which kernels scan a batch, with how much workspace: plain host code. Nothing here changes a bit of a result.
 // Level: device.
 #pragma once
 
@@ -27,7 +27,7 @@ constexpr scan_plan plan_scan(const batch_lengths& b) {
   return plan;
 }
 
-/// Where a chain's places stand in its workspace, in bytes: its tickets, what tiles hand on, and what precedes tiles.
+/// The layout of a chain's workspace, in bytes: its tickets, what tiles hand on, and what precedes tiles.
 template <class State>
 struct chain_places {
   static constexpr index first = sizeof(handed<State>);
@@ -38,8 +38,8 @@ struct chain_places {
         preceding(first + count * index{sizeof(handed<State>)}) {}
 };
 
-/// Bytes of workspace that a scan needs: of segments a state a tile, else a handed one and tickets; and one more state a
-/// tile where it is exclusive.
+/// Bytes of workspace that a scan needs: for segments one state a tile, else one `handed` state a tile and tickets; for an
+/// exclusive scan one more state a tile.
 template <class State, class Batch>
 constexpr std::size_t scan_workspace(const scan_plan& plan, const Batch& rows, scan_kind kind) {
   if (plan.levels == 0) return 0;
@@ -48,7 +48,7 @@ constexpr std::size_t scan_workspace(const scan_plan& plan, const Batch& rows, s
   return static_cast<std::size_t>(first + (kind == scan_kind::exclusive ? states : 0));
 }
 
-/// launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
+/// Calls launch(kernel, blocks) for every kernel of a scan, in order. The rows of `answers` are as long as those of `rows`.
 template <scan_kind Kind, class Launch, class M, class In, class Out>
 void launch_scan(const Launch& launch, const scan_plan& plan, const M& m, const In& rows, const Out& answers,
                  void* workspace) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and logsumexp on a GPU, with the bits of the CPU's (algorithms/softmax.hpp). A row up to 8192
-// elements is held by 4 threads or by 1, 2, 4 or 8 warps, up to 65,536 by a cluster of 2, 4 or 8 blocks:
-// one read and one write of memory. Where the code is for devices older than sm_90, which have no clusters, a block takes a
-// row of up to 65,536 in tiles: three reads, of which a cache may serve two. A longer one is folded by many blocks, and
-// read once more. Which it is depends on the row's length and the device alone. Needs nvcc with -std=c++20
-// --expt-relaxed-constexpr. Level: device.
+// softmax, log_softmax and logsumexp on a GPU, with the bits of the CPU (algorithms/softmax.hpp). A row of up to 8192
+// elements is held by 4 threads or by 1, 2, 4 or 8 warps, one of up to 65,536 by a cluster of 2, 4 or 8 blocks: one read and
+// one write of memory. Code compiled for devices older than sm_90, which have no clusters, sweeps a row of up to 65,536 by
+// tiles in one block: three reads, two of which a cache may serve. A longer row is folded by many blocks, and read once more.
+// The choice depends only on the row's length and the device. Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level:
+// device.
 #pragma once
 
 #include "regroup/cuda/device.cuh"
@@ -14,7 +14,7 @@ namespace regroup {
 
 namespace cuda {
 
-/// In a workspace of its own, to the end.
+/// Runs the work in a workspace of its own, and waits.
 template <class Work>
 void run_rows(const device& on, const Work& work) {
   with_workspace(on, work.bytes(), [&](const workspace& w) { work.run(on, w); });
@@ -49,7 +49,7 @@ std::size_t softmax_workspace(const cuda::device&, const cuda::device_view<X>& x
   const auto rows = cuda::rows_along(x, axis, "softmax");
   return cuda::workspace_of<real, look>(rows).bytes;
 }
-/// The same in a workspace of the caller's, in the stream's order.
+/// The same in the caller's workspace, in stream order.
 template <class X, class Y>
 void softmax_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                   const cuda::workspace& w, const cuda::softmax_options<cuda::real_of<X>>& options = {}) {

@@ -19,18 +19,18 @@
 
 namespace regroup::cuda {
 
-/// Neighbours that a thread has, and how often in a strip.
+/// How many neighbouring elements a thread has at a time, and how often in a strip.
 inline constexpr int quad_elements = static_cast<int>(lanes) / warp_threads;
 inline constexpr int strip_steps = 8;
 inline constexpr int strip_elements = strip_steps * static_cast<int>(lanes);
 inline constexpr int strips_of_tile = static_cast<int>(tile_elements) / strip_elements;
 
-/// Loaded and stored by one instruction, or of doubles two.
+/// Loaded and stored by one instruction, or by two for doubles.
 template <class X>
 struct alignas(sizeof(X) < 4 ? 4 * sizeof(X) : 16) [[gnu::may_alias]] quad {
   X at[quad_elements];
 };
-/// The quads of a row, or nullptr where it is not made of them.
+/// The quads of a row, or nullptr if it does not consist of aligned quads.
 template <class X>
 constexpr auto quads_of(const strided<X>& x) {
   using quads = std::conditional_t<std::is_const_v<X>, const quad<std::remove_const_t<X>>, quad<X>>;
@@ -71,13 +71,13 @@ class held_strip {
 
   [[nodiscard]] constexpr const Real& element(int k, int c) const { return element_[k * quad_elements + c].value; }
   [[nodiscard]] constexpr Real& element(int k, int c) { return element_[k * quad_elements + c].value; }
-  /// body(k, c) for every element, absent ones too where others of the warp are there.
+  /// Calls body(k, c) for every element, including absent ones if other threads of the warp have theirs.
   template <class Body>
   constexpr void each(const Body& body) const {
     each_step([&](int k) { each_of([&](int c) { body(k, c); }); });
   }
 
-  /// y[first + i] = f(element i), for what is not absent.
+  /// y[first + i] = f(element i), for elements that are present.
   template <class Block, class Y, class F>
   constexpr void write(Block& b, const strided<Y>& y, index first, const F& f) const {
     if (auto* const quads = quads_of(y); quads != nullptr) {
@@ -105,7 +105,7 @@ class held_strip {
       });
     }
   }
-  /// Whether it is this thread that write() has given place i of the strip to.
+  /// Whether write() has assigned place i of the strip to this thread.
   template <class Y>
   [[nodiscard]] constexpr bool has_written(const strided<Y>& y, index i) const {
     if (i < 0 || i >= left_) return false;
@@ -191,7 +191,7 @@ class strip_team {
   [[nodiscard]] constexpr int thread() const { return block_.thread() % warp_threads; }
   [[nodiscard]] constexpr int strip() const { return block_.thread() / warp_threads % Strips; }
   [[nodiscard]] constexpr int rank() const { return strip() * warp_threads + thread(); }
-  /// Whether it is this thread that tells the others.
+  /// Whether this thread broadcasts to the others.
   [[nodiscard]] constexpr bool leads() const { return rank() == 0; }
   /// Where this thread's strip begins in its row.
   [[nodiscard]] constexpr index first() const { return index{strip()} * strip_elements; }
@@ -243,7 +243,7 @@ class strip_team {
     }
   }
 
-  /// The first thread's f(), for all of the team.
+  /// f() of the first thread, in every thread of the team.
   template <class F>
   constexpr auto told_by_first(const F& f) {
     using told = std::invoke_result_t<const F&>;

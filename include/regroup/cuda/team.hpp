@@ -15,7 +15,7 @@
 
 namespace regroup::cuda {
 
-/// `Held`: how many elements a thread holds at most.
+/// `Held`: the most elements that a thread holds.
 template <int Threads, block Block, int Held = static_cast<int>(tile_elements / lanes)>
 class team {
  public:
@@ -34,7 +34,7 @@ class team {
   [[nodiscard]] constexpr int rank() const { return block_.thread() % Threads; }
   [[nodiscard]] constexpr Block& block() const { return block_; }
 
-  /// Lane 0 after halving the first `count` of L lanes; right in the first thread. Absent lanes hold anything.
+  /// Lane 0 after halving the first `count` of L lanes; valid in the first thread. Absent lanes may hold anything.
   template <class M>
   constexpr state_of<M> halve(const M& m, slots<state_of<M>, own_lanes>& lane, int count) {
     using state = state_of<M>;
@@ -68,7 +68,7 @@ class team {
     return s;
   }
 
-  /// perfect() of the states of the first `count` >= 1 threads; right in the first thread.
+  /// perfect() of the states of the first `count` >= 1 threads; valid in the first thread.
   template <class M>
   constexpr state_of<M> perfect(const M& m, state_of<M> s, int count) {
     const int j = rank();
@@ -89,7 +89,7 @@ class team {
     return s;
   }
 
-  /// The same up to the end of a warp; right in every warp's first thread. Only a whole warp, or a small team, need call.
+  /// The same within each warp; valid in every warp's first thread. Only a whole warp, or a small team, need call it.
   template <class M>
   constexpr state_of<M> perfect_of_group(const M& m, state_of<M> s, int count) {
     const int j = rank();
@@ -112,7 +112,7 @@ class team {
     const state_of<M> before = from_before(s, 1);
     return j == 0 ? m.identity() : before;
   }
-  /// x of the thread d places before; anything ahead of the first.
+  /// x of the thread d places before; unspecified ahead of the first.
   template <class T>
   constexpr T from_before(const T& x, int d) {
     if constexpr (Threads == block_threads) {
@@ -148,7 +148,7 @@ class team {
     return s;
   }
 
-  /// The first thread's value, for all of the team.
+  /// The first thread's value, in every thread of the team.
   template <class T>
   constexpr T broadcast(T x) {
     if constexpr (Threads == block_threads) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fast mode: `cuda::device{stream}.with(cuda::not_guaranteed)`, the same verbs by CUB, in the order that suits it. Bits
-// may differ from run to run (a scan combines whatever look-back finds ready); results are within the monoid's bound.
-// CUB's two-phase storage stays inside. Its reductions assume that the operator commutes, and a monoid that does not
-// declare it is refused; its scans do not. `_into` verbs take the caller's workspace and the stream's order, as the ordered
-// ones do: capturable. Level: device.
+// The fast mode: `cuda::device{stream}.with(cuda::not_guaranteed)`, the same verbs by CUB, in whatever order it chooses. Bits
+// may differ from run to run (a scan combines whatever look-back finds ready); results are within the monoid's bound. CUB's
+// two-phase temporary storage is handled inside. CUB's reductions assume that the operator commutes, so a monoid that does
+// not declare it is refused; scans take any monoid. `_into` verbs take the caller's workspace, run in stream order and can be
+// captured, like the ordered ones. Level: device.
 #pragma once
 
 #include <functional>
@@ -21,13 +21,13 @@
 
 namespace regroup::cuda {
 
-/// An executor of reduce, reduce_segments and the scans, of elements side by side. `device::with` makes it.
+/// An executor of reduce, reduce_segments and the scans of contiguous elements. `device::with` makes it.
 class unordered_device {
  public:
   explicit unordered_device(const device& on) : on_(on) {}
   [[nodiscard]] const device& on() const noexcept { return on_; }
 
-  /// call(temporary storage, bytes) is one of CUB's: asked once for the bytes.
+  /// The bytes of temporary storage that call(storage, bytes), one of CUB's, needs.
   template <class Call>
   [[nodiscard]] std::size_t bytes_of(const Call& call) const {
     std::size_t bytes = 0;
@@ -47,7 +47,7 @@ class unordered_device {
 
 inline unordered_device device::with(not_guaranteed_t) const { return unordered_device(*this); }
 
-/// What a projection makes of an element.
+/// The type that a projection makes of an element.
 template <class Projection, class X>
 constexpr auto projected_type() {
   static_assert(!takes_position<Projection, X&>,
@@ -164,8 +164,8 @@ answer_of<M> reduce(const cuda::unordered_device& fast, const cuda::device_view<
   });
   return regroup::lower(m, state.value);
 }
-/// The bytes of workspace that `reduce_into` needs with this projection, and the same into one place on the device, in the
-/// stream's order.
+/// The bytes of workspace that `reduce_into` needs with this projection, and reduce into one place on the device, in stream
+/// order.
 template <class X, class M, class Projection = std::identity>
 std::size_t reduce_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& xs, const M& m,
                              const Projection& projection = {}) {
@@ -194,7 +194,7 @@ void reduce_segments_into(const cuda::unordered_device& fast, const cuda::device
   if (out.size() == 0) return;
   fast.run(cuda::cub_segments(fast, xs, offsets, m, projection, cuda::lowered_to(m, out.data(), stride)), w);
 }
-/// The same in a workspace of its own. Waits.
+/// The same in a workspace of its own; waits.
 template <class X, class Offset, class Out, class M, class Projection = std::identity>
 void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view<X>& xs,
                      const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
@@ -205,8 +205,8 @@ void reduce_segments(const cuda::unordered_device& fast, const cuda::device_view
   });
 }
 
-/// The bytes of workspace that either scan of x needs; and the scans by cub::DeviceScan, in the stream's order: one read and
-/// one write of memory, any monoid.
+/// The bytes of workspace that either scan of x needs, and the scans by cub::DeviceScan, in stream order: one read and one
+/// write of memory, any monoid.
 template <class X, class M, class Projection = std::identity>
 std::size_t scan_workspace(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const M& m,
                            const Projection& projection = {}) {
@@ -223,7 +223,7 @@ void exclusive_scan_into(const cuda::unordered_device& fast, const cuda::device_
                          const M& m, const cuda::workspace& w, const Projection& projection = {}) {
   fast.run(cuda::cub_scan<scan_kind::exclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection), w);
 }
-/// The same in a workspace of their own. They wait.
+/// The same in a workspace of their own; they wait.
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                     const M& m, const Projection& projection = {}) {

@@ -15,8 +15,8 @@
 namespace regroup::cuda {
 
 /// A strided array of any rank in device memory that somebody else owns; extents and strides in elements, as in `view`.
-/// Throws argument_error where the pointer is null (and there are elements) or not aligned for T, and shape_error as
-/// `view` does. The memory itself is not looked at.
+/// Throws argument_error where the pointer is null (and there are elements) or not aligned for T, and shape_error as `view`
+/// does. The memory itself is not checked.
 template <class T>
 class device_view {
  public:
@@ -43,8 +43,8 @@ class device_view {
   [[nodiscard]] const shape& strides() const noexcept { return view_.strides(); }
   [[nodiscard]] index size() const noexcept { return view_.size(); }
 
-  /// The same elements with one axis, or some, moved behind the others; they count from the end where negative. Throws
-  /// shape_error where there is none such.
+  /// The same elements with one axis, or some, moved behind the others; negative axes count from the end. Throws shape_error
+  /// where there is no such axis.
   [[nodiscard]] device_view axis_last(int axis) const { return with_axes_last({axis}); }
   [[nodiscard]] device_view with_axes_last(const shape& axes) const {
     const auto turned = axes_last(view_, axes);
@@ -124,7 +124,7 @@ inline constexpr bool is_device_view = false;
 template <class T>
 inline constexpr bool is_device_view<device_view<T>> = true;
 
-/// A caller's device memory for the states in between: as much as the verb's `_workspace` says, aligned to 16 bytes.
+/// The caller's device memory for intermediate states: as much as the verb's `_workspace` says, aligned to 16 bytes.
 struct workspace {
   void* data = nullptr;
   std::size_t bytes = 0;

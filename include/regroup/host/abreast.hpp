@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs little more than its elements,
-// and the columns of a matrix are read as its memory lies. Every row keeps the contract's tree, hence its bits.
+// and the columns of a matrix are read in memory order. Every row keeps the contract's tree, hence its bits.
 //   pack        the states of a group, member by member
 //   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state; of columns that stand
 //               side by side, some groups of them, a lane after another, so that memory is read a page at a time
@@ -34,11 +34,11 @@ template <class State>
 inline constexpr index most_columns =
     std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast * abreast;
 
-/// A batch whose rows stand at one distance, at least some of them.
+/// A batch whose rows, or groups of them, are one stride apart.
 template <class Batch>
 concept gridded = batch<Batch> && requires(const Batch& b) { b.grid_at(index{}, index{}); };
 
-/// Whether lanes of a monoid's states are packs, those of each member of it too.
+/// Whether lanes of a monoid's states, and of each member's, are packs.
 template <class M>
 constexpr bool has_packs() {
   if constexpr (has_members<M>) {
@@ -49,16 +49,16 @@ constexpr bool has_packs() {
     return std::is_arithmetic_v<state_of<M>> || is_split<state_of<M>>();
   }
 }
-/// Whether rows of a batch may go abreast: elements are small and moved, lanes are packs, and those of a tile of a group fit
-/// where a function has its arrays.
+/// Whether rows of a batch may go abreast: elements are small and can be copied as bytes, lanes are packs, and the lanes of a
+/// group's tile fit on the stack.
 template <class M, batch Batch>
 constexpr bool goes_abreast() {
   using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
   return gridded<Batch> && is_plain<state_of<M>, element> && is_movable<element> && sizeof(element) <= 32 &&
          sizeof(state_of<M>) <= 32 && has_packs<M>();
 }
-/// Rows that are swept at once, of inputs and outputs alike: `abreast`; or 1 where too few stand at one distance, or each
-/// has its elements side by side and more of them than `longest`.
+/// The number of rows that are swept at once, of inputs and outputs alike: `abreast`, or 1 if too few are one stride apart,
+/// or if rows are contiguous and longer than `longest`.
 template <gridded In, gridded Out>
 index group_rows(const In& in, const Out& out, index longest) {
   if (in.size() == 0) return 1;
@@ -67,9 +67,9 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
-/// The groups that hold so many rows.
+/// The number of groups that hold `rows` rows.
 constexpr index groups_of(index rows) { return (rows + abreast - 1) / abreast; }
-/// Whole groups of an equal share of n rows: as many shares for each of `workers`, none of more than `most` rows.
+/// The rows of an equal share of n rows, in whole groups: each of `workers` gets equally many shares, of at most `most` rows.
 constexpr index equal_share(index n, index workers, index most) {
   const auto divided = [](index a, index b) { return (a + b - 1) / b; };
   const index shares = workers * divided(n, workers * most);
@@ -85,14 +85,14 @@ index rows_of_chunk(const Batch& b, index columns_together, index workers) {
   return equal_share(b.size(), std::max<index>(workers, 1), most);
 }
 
-/// Whether rows of `length` elements are enough for an executor's threads when they go in groups, which are several times
-/// quicker; short ones always are.
+/// Whether there are enough rows of `length` elements for all of an executor's threads when rows go in groups, which is
+/// several times as fast. For short rows always true.
 template <class Executor>
 bool are_enough(const Executor& ex, index rows, index length) {
   return length <= lanes || 4 * rows >= abreast * concurrency_of(ex);
 }
 
-/// Whether a monoid folds element by element, each member of it too; a `lift_tile` wants the elements of one row.
+/// Whether a monoid, and each member of it, folds element by element; a `lift_tile` needs the elements of one row.
 template <class M, class X>
 constexpr bool folds_elements() {
   if constexpr (has_members<M>) {

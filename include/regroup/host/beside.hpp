@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows copied to memory of their own, and back: side by side, as packs want them (`pack_rows`, `beside`), or one behind the
-// other (`set_apart`). Level: lane.
+// Rows copied to scratch memory and back: interleaved, as packs need them (`pack_rows`, `beside`), or one after another
+// (`set_apart`). Level: lane.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace regroup::host {
 /// Rows in a group: floats in the widest register.
 inline constexpr index abreast = 16;
 
-/// to[i * abreast + k] = element i of row k, for `abreast` rows: the last one several times where there are fewer.
+/// to[i * abreast + k] = element i of row k, for `abreast` rows; if there are fewer, the last one is repeated.
 template <class X>
 void pack_rows(const grid<const X>& g, X* to) {
   if (g.pitch == 1 && g.rows == abreast) {
@@ -50,7 +50,7 @@ void unpack_rows(const X* from, const grid<X>& g) {
   }
 }
 
-/// Memory that grows, of elements that nobody has set.
+/// Memory that grows; its elements are not initialised.
 template <class X>
 class scratch {
  public:
@@ -67,7 +67,7 @@ class scratch {
   index size_ = 0;
 };
 
-/// The rows of a group side by side: where they are, if they are so, or copied.
+/// The rows of a group, interleaved: in place if they already are, else copied.
 template <class X>
 grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
   if (g.pitch == 1 && g.rows == abreast) return g;
@@ -76,14 +76,14 @@ grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
   return {copy, abreast, g.length, abreast, 1};
 }
 
-/// How far apart rows of their own begin, in elements: an odd number of lines, so none of 64 begins where another does in its
-/// page of memory.
+/// The distance between copied rows, in elements: an odd number of cache lines, so that no two of 64 rows begin at the same
+/// offset in a page.
 template <class X>
 constexpr index step_apart(index length) {
   const index lines = (length * index{sizeof(X)} + index{cache_line} - 1) / index{cache_line};
   return (lines | 1) * index{cache_line} / index{sizeof(X)};
 }
-/// body(i, k) for the elements of a grid, those that are near in memory one after another.
+/// Calls body(i, k) for the elements of a grid, neighbours in memory one after another.
 template <class X, class Body>
 void each_element(const grid<X>& g, const Body& body) {
   if (std::abs(g.stride) > std::abs(g.pitch)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The carry of a scan from tile to tile: perfect(totals of the tiles before), and the result just before the tile. On one
-// thread, or from hand to hand. Level: thread.
+// thread, or handed from thread to thread. Level: thread.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace regroup::host {
 
-/// What a full tile tells the tiles after it: its total, and its last prefix in the two parts that a carry joins.
+/// What a full tile passes to the tiles after it: its total, and its last prefix in the two parts that a carry joins.
 template <class State>
 struct tile_summary {
   State total;                  // P[L - 1]
@@ -23,7 +23,7 @@ struct tile_summary {
   State last;                   // the fold of the last piece
 };
 
-/// What a tile needs of the tiles before it. Absent for the first.
+/// What a tile needs from the tiles before it; absent for the first.
 template <class State>
 struct tile_carry {
   std::optional<State> carry;      // perfect(totals)
@@ -46,13 +46,13 @@ template <class M>
 class carry_chain {
  public:
   explicit carry_chain(const M& m) : m_(&m) {}
-  /// After whole tiles from the first on, which somebody else has scanned, so without a `preceding`.
+  /// Begins after whole tiles that have been scanned elsewhere, so without a `preceding`.
   carry_chain(const M& m, forest<state_of<M>> totals, index tiles) : m_(&m), totals_(std::move(totals)), tiles_(tiles) {
     next_.carry = totals_.value(m);
   }
   /// The carry into the next tile.
   [[nodiscard]] const tile_carry<state_of<M>>& next() const noexcept { return next_; }
-  /// Counts that tile in.
+  /// Adds that tile.
   void push(tile_summary<state_of<M>> summary) {
     std::optional<state_of<M>> base = next_.carry;
     if (summary.before) base = joined(*m_, base, *summary.before);
@@ -72,7 +72,7 @@ class carry_chain {
 #pragma GCC diagnostic pop
 #endif
 
-/// The carries of a source's tiles, which any threads fold in about their order.
+/// The carries of a source's tiles, which any threads fold in roughly ascending order.
 template <class M>
 class carries {
   using summary = tile_summary<state_of<M>>;
@@ -81,7 +81,7 @@ class carries {
  public:
   explicit carries(carry_chain<M> before) : chain_(std::move(before)) {}
 
-  /// Tile `t` is folded: the carry into it, if those before it are.
+  /// Reports tile `t` as folded; returns the carry into it if all tiles before it are folded.
   [[nodiscard]] std::optional<carry> fold(index t, summary folded) {
     const std::lock_guard lock(one_at_a_time_);
     index next = next_.load(std::memory_order_relaxed);
@@ -101,7 +101,7 @@ class carries {
   }
   /// Whether all tiles up to `t` are folded.
   [[nodiscard]] bool has(index t) const noexcept { return next_.load(std::memory_order_relaxed) > t; }
-  /// The carry into a tile that was early, once, if it is known by now.
+  /// The carry into a tile that was folded early, if it is known by now; it is given out once.
   [[nodiscard]] std::optional<carry> take(index t) {
     const std::lock_guard lock(one_at_a_time_);
     const auto found = carries_.find(t);
@@ -110,9 +110,9 @@ class carries {
     carries_.erase(found);
     return taken;
   }
-  /// All tiles counted in, once all are folded.
+  /// The chain after all tiles, once all are folded.
   [[nodiscard]] const carry_chain<M>& chain() const noexcept { return chain_; }
-  /// Those that nobody took.
+  /// The carries that were not taken.
   [[nodiscard]] std::vector<std::pair<index, carry>> take_all() {
     return {std::move_iterator(carries_.begin()), std::move_iterator(carries_.end())};
   }

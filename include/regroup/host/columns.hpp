@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The L lanes of a tile, or some rows abreast, as arrays, one per member of the state, so that a loop over them becomes a
-// loop over packs.
-// A state that is arithmetic, or an aggregate of arithmetic members, is kept by members; any other as an array of
+// The L lanes of a tile, or several rows abreast, as arrays, so that a loop over them becomes a loop over packs. A state that
+// is arithmetic, or an aggregate of arithmetic members, has one array for each member; any other is kept as an array of
 // states. The bits are the same. Level: lane.
 #pragma once
 
@@ -33,8 +32,8 @@ constexpr bool is_split() {
   }
 }
 
-/// How many words a state is made of: its members, where they are numbers of 2, 4 or 8 bytes, of one size and side by side;
-/// else it is a word itself.
+/// The number of words of a state: of its members, if they are numbers of one size (2, 4 or 8 bytes) without padding between
+/// them; else 1, the state itself.
 template <class X>
 constexpr index words_of() {
   if constexpr (!is_split<X>()) {
@@ -49,7 +48,7 @@ constexpr index words_of() {
 }
 template <class X, index Words>
 inline constexpr std::size_t word_size = sizeof(X) / static_cast<std::size_t>(Words);
-/// A word of an X of so many.
+/// The type of one word of an X that has `Words` words.
 template <class X, index Words>
 using word_of = std::conditional_t<
     Words == 1, X,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Run-time choice of instruction set in a header: one template, instantiated inside functions compiled for x86-64-v4,
-// v3 and for nothing in particular. `flatten` inlines the caller's scalar operator into them, and the compiler turns the
-// lane loop into packs; clang's goes one call deep, so there a loop to be dispatched stands in a region of its own that
-// is flattened (`#pragma clang attribute`, host/lanes.hpp). Bits do not change: monoids write every multiply-add as
+// x86-64-v3 and the baseline. `flatten` inlines the caller's scalar operator into them, and the compiler vectorises the lane
+// loop. clang's `flatten` inlines only one level of calls, so loops to be dispatched stand in a region in which every
+// function is flattened (`#pragma clang attribute`, host/lanes.hpp). Bits do not change: monoids write every multiply-add as
 // math::fma. Level: lane.
 #pragma once
 
@@ -10,15 +10,15 @@
 
 namespace regroup::host {
 
-/// What the instruction set of a function is compiled for. x86_64_v4_vnni is x86_64_v4 and vpdpwssd, x86_64_v4_bf16 is that
-/// and vdpbf16ps, x86_64_v4_amx is that and AMX's products of bfloat16: all three for attention over 16 bits whose options
-/// allow less than full precision, and the last two for outputs of softmax in bfloat16.
+/// The instruction set that a function is compiled for. Each level includes the one before: vnni adds vpdpwssd, bf16 adds
+/// vdpbf16ps, amx adds AMX's bfloat16 tiles. They are used by 16-bit attention when its options allow reduced precision; bf16
+/// and amx also by softmax writing bfloat16.
 enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf16, x86_64_v4_amx };
 
-/// The best target of this processor, or what the environment variable REGROUP_TARGET names (`baseline`, `x86-64-v3`,
-/// `x86-64-v4`, `x86-64-v4-vnni`, `x86-64-v4-bf16`, `x86-64-v4-amx`; one that the processor lacks is an argument_error).
-/// Looked up once. AMX is the choice where the operating system gives its registers to this process; vdpbf16ps on AMD only,
-/// by the rate of the instruction: twice fp32's on Zen 4, half of it on Intel's.
+/// The best target of this processor, or the one named by the environment variable REGROUP_TARGET (`baseline`, `x86-64-v3`,
+/// `x86-64-v4`, `x86-64-v4-vnni`, `x86-64-v4-bf16`, `x86-64-v4-amx`; throws argument_error for one that the processor lacks).
+/// Determined once. AMX is chosen if the operating system gives its registers to this process; vdpbf16ps only on AMD, where
+/// its rate is twice fp32's (Zen 4), on Intel half of it.
 target current_target();
 const char* name(target t) noexcept;
 

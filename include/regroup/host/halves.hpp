@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs of float16 to float and back by the processor's own instructions, which compilers find in no loop. The bits are
-// those of float16.hpp. Level: lane.
+// Converts runs of float16 to float and back by the processor's own instructions, which compilers do not generate from a
+// loop. The bits are those of float16.hpp. Level: lane.
 #pragma once
 
 #include <type_traits>

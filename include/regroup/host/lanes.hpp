@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The innermost combine: one tile to one state, and one tile to its prefixes, over L lanes. Which lane an element
-// belongs to is the contract's (executor.hpp); that a loop over lanes becomes a loop over packs is the compiler's work.
+// The innermost combine: one tile to one state, and one tile to its prefixes, over L lanes. The contract (executor.hpp)
+// says which lane an element belongs to; the compiler turns a loop over lanes into a loop over packs.
 //   commutative:  lane j = left fold of positions j, j + L, ...; then lane[j] = lane[j] lane[j + h], h = L/2, ..., 1
 //   otherwise:    lane j = left fold of the contiguous piece [T/L j, T/L (j + 1)); then perfect(lanes) (host/pieces.hpp)
 // Level: lane. Law: associativity, and commutativity only where it is declared.
@@ -81,7 +81,7 @@ constexpr decltype(auto) with_members(const M& m, const Body& body) {
   }(m.members(), std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(m.members())>>>{});
 }
 
-/// The state of one tile of at least one element, as the contract orders it. One of float16 is widened first.
+/// The state of one tile of at least one element, in the contract's order. A tile of float16 is widened first.
 template <class M, class Tile>
 constexpr state_of<M> leaf(const M& m, const Tile& t) {
   if constexpr (std::same_as<Tile, tile<load_from<float16>>>) {
@@ -109,8 +109,8 @@ constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   }
 }
 
-/// The elements [first, first + n) of a source, side by side: what computes them, say a lazy range, by the best
-/// instruction set.
+/// Copies the elements [first, first + n) of a source to contiguous memory; what computes them (say, a lazy range) is
+/// dispatched to the best instruction set.
 template <source Source>
 void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
   using element = element_of<Source>;
@@ -124,8 +124,8 @@ void copy_elements(const Source& s, index first, index n, element_of<Source>* to
 #pragma clang attribute pop
 #endif
 
-/// The leaf of a tile whose first `offset` places are absent, as where a stream begins inside it. `lift_tile` counts
-/// from the first element present; lanes keep their places. Once a stream, so plain.
+/// The leaf of a tile whose first `offset` places are absent, because a stream begins inside it. `lift_tile` gets the
+/// elements that are present; lanes keep their places. Needed once a stream, so written plainly.
 template <class M, class Tile>
 state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   if constexpr (has_members<M>) {
@@ -153,8 +153,8 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   }
 }
 
-/// body(tile) with the elements [first, first + n) of a source: where they are, if they stand side by side or must not be
-/// copied, else moved together.
+/// Calls body(tile) with the elements [first, first + n) of a source: in place if they are contiguous or must not be copied,
+/// else copied.
 template <source Source, class Body>
 void with_tile(const Source& s, index first, index n, const Body& body) {
   using element = element_of<Source>;
@@ -180,14 +180,14 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
   }
 }
 
-/// Elements side by side: at least one, a tile at most.
+/// Contiguous elements: at least one, at most a tile.
 template <class X>
 struct stretch {
   const X* first;
   index size;
 };
 
-/// The leaves of `n` <= L stretches, by one dispatched call, whichever verb asks.
+/// The leaves of `n` <= L stretches, by one dispatched call that all verbs share.
 template <class M, class X>
 void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M>>& leaves) {
   run<is_plain<state_of<M>, X>>([&] {
@@ -240,8 +240,8 @@ state_of<M> fold_source(const M& m, const Source& s) {
   return *std::move(state);
 }
 
-/// sink(row, state) for the sources [first, last) of a batch. Short ones of plain states share one dispatched call, where they
-/// own no memory.
+/// Calls sink(row, state) for the sources [first, last) of a batch. Short sources of plain states that own no memory share
+/// one dispatched call.
 template <batch Batch, class M, class Sink>
 void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& sink) {
   using source = std::remove_cvref_t<decltype(b[0])>;

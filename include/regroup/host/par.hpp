@@ -15,15 +15,16 @@
 
 namespace regroup {
 
-/// Folds on oneTBB's threads: as many as the calling thread's arena has, or `with_threads(n)`, or in an arena of the
-/// caller's own, `in(arena)`. Copies share their arena. Results do not depend on any of this. Inside TBB's loops its threads
-/// serve both; inside an OpenMP team TBB's workers come on top of the team, once for all of it: there `seq` adds nobody.
+/// Folds on oneTBB's threads: as many as the calling thread's arena has, `with_threads(n)`, or those of the caller's own
+/// arena, `in(arena)`. Copies share their arena. Results do not depend on any of this. Inside a TBB loop the same threads
+/// serve both levels. Inside an OpenMP team TBB adds its workers to those of the team, once for the whole team; use `seq`
+/// there to add no threads.
 class parallel : public host::threads<parallel> {
  public:
   parallel() noexcept = default;
 
-  /// The same with `count` threads, the calling one included; fewer where TBB's own limit, or a smaller number that was asked
-  /// for before and is still in use, is below. Throws argument_error below 1.
+  /// The same with `count` threads, including the calling one; fewer if TBB's own limit, or a smaller one still in effect, is
+  /// lower. Throws argument_error below 1.
   [[nodiscard]] parallel with_threads(int count) const {
     if (count < 1) throw_argument("a thread count must be 1 or more; got " + std::to_string(count));
     parallel result;
@@ -31,7 +32,7 @@ class parallel : public host::threads<parallel> {
     result.arena_ = &result.own_->arena;
     return result;
   }
-  /// The same inside somebody else's arena, which must outlive its use.
+  /// The same in the caller's arena, which must outlive every use of the result.
   [[nodiscard]] parallel in(tbb::task_arena& arena) const {
     parallel result;
     result.arena_ = &arena;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tile's contiguous pieces, of which each is a lane, for the monoids that do not commute: folded by squares on the way from
-// memory, or after a tile is turned there. Lanes of a tile are what host/lanes.hpp says. Level: lane.
+// A tile's contiguous pieces, each of which is a lane, for monoids that do not commute: folded by squares on the way from
+// memory, or after the tile is transposed in memory. host/lanes.hpp defines the lanes of a tile. Level: lane.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace regroup::host {
 /// The pieces that `n` elements touch; all but the last are whole.
 constexpr index pieces_of(index n) noexcept { return (n + piece_elements - 1) / piece_elements; }
 
-/// body(count, rest): the pieces of a tile, and the elements of the last; constants for a whole tile.
+/// Calls body(count, rest) with the number of pieces of a tile and of elements of the last piece; constants for a whole tile.
 template <class Body>
 constexpr void with_pieces(index n, const Body& body) {
   if (n == tile_elements) {
@@ -39,7 +39,7 @@ constexpr void with_pieces(index n, const Body& body) {
   }
 }
 
-/// body(i, present) for the elements i of pieces from `first` on: the pieces below `present` have one.
+/// Calls body(i, present) for the elements i of pieces from `first` on; the pieces below `present` have an element i.
 template <class Count, class Body>
 constexpr void for_steps(index first, const Count& count, index rest, const Body& body) {
   index i = first;
@@ -47,8 +47,8 @@ constexpr void for_steps(index first, const Count& count, index rest, const Body
   for (; i < piece_elements && count > 1; ++i) body(i, count - 1);
 }
 
-/// lane[j] = left fold of piece j of a tile; seen(i, present, lane) when it holds the fold of elements 0 to i in the
-/// lanes below `present`.
+/// lane[j] = left fold of piece j of a tile. Calls seen(i, present, lane) when the lanes below `present` hold the fold of
+/// elements 0 to i.
 template <class M, class Tile, class Seen>
 constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Seen& seen) {
   with_pieces(t.size(), [&](const auto count, const auto rest) {
@@ -61,21 +61,21 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
   });
 }
 
-/// Whether elements can be moved as bytes into an array that nobody has cleared.
+/// Whether elements can be copied as bytes into an uninitialised array.
 template <class X>
 inline constexpr bool is_movable = std::is_trivially_copyable_v<X> && std::is_trivially_default_constructible_v<X>;
 
-/// Words of an element that is a state, and so can be taken apart; any other is one.
+/// The number of words of an element that is a state and can be taken apart; 1 for any other.
 template <class X, class State>
 inline constexpr index words_of_state = [] {
   if constexpr (std::is_same_v<X, State>) return words_of<X>();
   return index{1};
 }();
 
-/// Words of an element that squares may be made of; 0 where they are not worth it, or lanes of states are no packs. The eight
-/// combines of a square's lanes wait for one another, so that a long one had better have all lanes: what is quick or exact is
-/// short, and elements of several words are as much work to turn. (clang makes packs of a square's loops only where they are
-/// quick; others it leaves loops of one turn each, with states in memory between.)
+/// The number of words of an element from which squares are made; 0 if squares are not worth it, or lanes of states are no
+/// packs. The eight combines of a square's lanes depend on one another, so a long combine is better off with all lanes; quick
+/// and exact combines are short, and elements of several words are as much work to transpose. (clang vectorises a square's
+/// loops only if the combine is quick; others stay loops of one step each, with states in memory in between.)
 template <class M, class X>
 inline constexpr index words_in_squares = [] {
   using state = state_of<M>;
@@ -95,7 +95,7 @@ inline constexpr index words_in_squares = [] {
 template <class M, class X>
 using word_in_squares = word_of<X, words_in_squares<M, X>>;
 
-/// Some elements of as many pieces as a square has rows, in registers: by word, then by piece.
+/// A few elements of as many pieces as a square has rows, in registers: by word, then by piece.
 template <class Square, class X, index Words>
 struct block {
   using word = word_of<X, Words>;
@@ -103,7 +103,7 @@ struct block {
   static constexpr index elements = side * squares / Words;
   alignas(32) typename Square::rows x[static_cast<std::size_t>(squares)];
 
-  /// From the first of the elements of the first piece on.
+  /// Reads from the first of these elements of the first piece on.
   void load(const X* from) {
     for (index q = 0; q < squares; ++q)
       Square::load(reinterpret_cast<const word*>(from) + q * side, piece_elements * Words, x[q]);
@@ -115,8 +115,8 @@ struct block {
   /// Element e of the pieces.
   [[nodiscard]] auto row(index e) { return turned_lanes<X, Words, side>(reinterpret_cast<X*>(x), e); }
 
-  /// body(e, k) for element e of piece k. g++ unrolls so short a loop, and makes packs of its pieces if what it does is quick;
-  /// else it has to stay a loop until it is a pack.
+  /// Calls body(e, k) for element e of piece k. g++ unrolls so short a loop and then vectorises it only if the body is quick;
+  /// otherwise it must stay a loop until it is vectorised.
   template <bool IsQuick, class Body>
   static constexpr void each(const Body& body) {
     const auto lanes_of = [&](const auto e) {
@@ -135,9 +135,9 @@ struct block {
   }
 };
 
-/// lane[j] = left fold of piece j of n elements side by side: whole pieces by squares, meanwhile() after each, some of them
-/// twice if that fills the last one, and what is left over element by element. The fold of an element's piece up to it goes
-/// to `within`, if that is somewhere.
+/// lane[j] = left fold of piece j of n contiguous elements. Whole pieces go by squares, with meanwhile() after each; some are
+/// folded twice to fill the last square; the rest goes element by element. The fold of a piece up to each element is written
+/// to `within` unless that is null.
 template <class Square, class M, class X, class Within, class Meanwhile>
 constexpr void fold_squares(const M& m, const X* from, index n, columns<state_of<M>>& lane, const Within& within,
                             const Meanwhile& meanwhile) {
@@ -175,7 +175,7 @@ constexpr void fold_squares(const M& m, const X* from, index n, columns<state_of
   }
 }
 
-/// Words of 8 bytes of an element of 24 or 32; 1 of any other.
+/// The number of 8-byte words of an element of 24 or 32 bytes; 1 for any other.
 template <class X>
 inline constexpr index long_words_of = [] {
   if constexpr (is_movable<X> && (sizeof(X) == 24 || sizeof(X) == 32)) {
@@ -184,8 +184,8 @@ inline constexpr index long_words_of = [] {
   return index{1};
 }();
 
-/// body(the same tile with its pieces turned), where its elements can be moved and are small, or members of 8 bytes. Memory
-/// brings the next tile meanwhile: it does not foresee pieces.
+/// Calls body with the same tile, its pieces transposed if its elements can be copied as bytes and are small, or have members
+/// of 8 bytes. Meanwhile the next tile is prefetched, because hardware does not foresee pieces.
 template <class State, class X, class Body>
 void with_turned(const tile<load_from<X>>& t, traffic& memory, const Body& body) {
   constexpr bool is_small = sizeof(X) <= 16;

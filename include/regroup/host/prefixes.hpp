@@ -47,7 +47,7 @@ constexpr void prefix_lanes(const M& m, columns<state_of<M>>& lane, index count)
   for (index j = lanes / 2; j < count; ++j) lane.set(j, m(lane.get(j - lanes / 2), lane.get(j)));  // d = L/2
 }
 
-/// lane[j], the fold of piece j, becomes P[j]; what later tiles ask for.
+/// lane[j], the fold of piece j, becomes P[j]; returns what later tiles need.
 template <class M>
 constexpr tile_summary<state_of<M>> prefix_pieces(const M& m, columns<state_of<M>>& lane, index count) {
   const state_of<M> last = lane.get(count - 1);
@@ -56,7 +56,7 @@ constexpr tile_summary<state_of<M>> prefix_pieces(const M& m, columns<state_of<M
   return {lane.get(count - 1), lane.get(count - 2), last};
 }
 
-/// before[j] = carry P[j - 1]: what precedes piece j. Lane 0 has the carry alone.
+/// before[j] = carry P[j - 1], which precedes piece j; for lane 0 only the carry.
 template <class M>
 constexpr columns<state_of<M>> before_pieces(const M& m, const std::optional<state_of<M>>& carry,
                                              const columns<state_of<M>>& total, index count) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The prefixes of many rows across a vector (host/abreast.hpp), tile by tile, in the order of host/prefixes.hpp and with
-// its bits. Level: lane. Law: associativity.
+// The prefixes of many rows across a vector (host/abreast.hpp), tile by tile, in the order and with the bits of
+// host/prefixes.hpp. Level: lane. Law: associativity.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace regroup::host {
 /// Packs of a group that the prefixes of a tile need: the fold of a piece so far, what precedes the piece, P[j], and of every
 /// d = 1, 2, ... the last d of what P[j] was before it was joined with P[j - d].
 inline constexpr index packs_of_prefixes = 3 + lanes - 1;
-/// Groups that memory works after.
+/// The number of groups between two steps of memory traffic.
 inline constexpr index groups_at_once = 8;
 
 /// The prefixes of a tile of columns that stand side by side, row by row: put(y, p, states) of group p of row i, whose answers
@@ -90,17 +90,17 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
   }
 }
 
-/// Scans rows by groups. A row of columns is read before any of its answers is put, so the answers may go over the source;
-/// past the caches, they are written while the next row is computed.
+/// Scans rows by groups. A row across columns is read before any of its answers is written, so the answers may overwrite the
+/// source. Non-temporal stores write it while the next row is computed.
 template <class M, class X, class Place, class Answer>
 class group_scan {
   using state = state_of<M>;
 
  public:
-  /// The longest row worth turning when its elements stand side by side.
+  /// The longest contiguous row worth transposing.
   static constexpr index longest = 4 * lanes;
-  /// Columns that are scanned together, at most: as many as 4 KiB holds the packs of, so that a first cache has what a row
-  /// needs, and memory is read a page at a time.
+  /// The most columns that are scanned together: those whose packs fit 4 KiB, so that what a row needs fits the first-level
+  /// cache and memory is read a page at a time.
   static constexpr index columns_together = 4096 / index{sizeof(pack<state>)} * abreast;
 
   group_scan(const M& m, scan_kind kind, const Answer& answer, bool past_caches)
@@ -196,9 +196,9 @@ class group_scan {
     return room + bytes_to_line(room) / sizeof(Place);
   }
 
-  /// What of a row is worth passing the caches, in bytes: eight lines, some of which may be shared with the rows beside it.
+  /// The shortest part of a row worth non-temporal stores, in bytes: eight lines, some of which neighbouring rows may share.
   static constexpr index shortest_past_caches = 8 * index{cache_line};
-  /// Rows that memory is ahead, and lines of elements or answers of a group.
+  /// How many rows ahead lines are prefetched, and the cache lines of a group's elements or answers.
   static constexpr index rows_ahead = 8;
   static constexpr std::size_t lines_of_group =
       std::max<std::size_t>(abreast * std::max(sizeof(X), sizeof(Place)) / cache_line, 1);

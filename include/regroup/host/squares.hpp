@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of elements in registers, turned on their way from memory and back, so that contiguous pieces are lanes without
-// being turned in memory. Rows are arrays: a compiler makes packs of a scalar operator on them, and keeps them in registers.
-// Moves bytes, computes nothing. Level: lane.
+// Squares of elements in registers, transposed on their way from memory and back, so that contiguous pieces become lanes
+// without a transpose in memory. Rows are arrays, on which a compiler vectorises a scalar operator, and which it keeps in
+// registers. Moves bytes, computes nothing. Level: lane.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Whether squares of X are worth it: of numbers that vectors have.
+/// Whether squares of X are worth it: X is a number type that vectors have.
 template <class X>
 inline constexpr bool has_squares =
 #if defined(__x86_64__) && !defined(__CUDACC__)
@@ -30,7 +30,7 @@ inline constexpr bool has_squares =
     false;
 #endif
 
-/// A square on any processor, element by element. X may be a word of what lies there.
+/// A square on any processor, element by element. X may be a word of the type in memory.
 template <class X>
 struct plain_square {
   static constexpr std::size_t side = 4;
@@ -54,14 +54,14 @@ struct plain_square {
 };
 
 #if defined(__x86_64__) && !defined(__CUDACC__)
-// clang compiles what follows for its callers' instruction set, g++ for the one said here.
+// clang compiles what follows for the instruction set of its callers, g++ for the one given here.
 #if !defined(__clang__) && !(defined(__AVX2__) && defined(__FMA__))
 #pragma GCC push_options
 #pragma GCC target("arch=x86-64-v3")
 #endif
 
-/// The same by vectors of 32 bytes, in two halves, as integers: an Intel has two ports that shuffle those, and one for floats.
-/// (Sums of a scan from a cache, by g++: 1.35 times as fast. clang shuffles floats whatever it is told.)
+/// The same by vectors of 32 bytes, in two halves, as integers: Intel has two ports that shuffle integers and one that
+/// shuffles floats. (Scan of sums in a cache, g++: 1.35 times as fast. clang shuffles floats in any case.)
 template <class X>
 class vector_square {
   using word = std::conditional_t<sizeof(X) == 4, std::int32_t, std::int64_t>;
@@ -119,13 +119,13 @@ class vector_square {
   static constexpr std::size_t in_half = side / 2;
   using places = std::make_index_sequence<side>;
 
-  /// step(0), ..., step(N - 1), with constants.
+  /// Calls step(0), ..., step(N - 1), with constants.
   template <std::size_t N, class Step>
   static void unrolled(const Step& step) {
     [&]<std::size_t... I>(std::index_sequence<I...>) { (step(std::integral_constant<std::size_t, I>{}), ...); }
     (std::make_index_sequence<N>{});
   }
-  /// A vector that a compiler takes as it is: it would see single elements behind shuffles, and combine those.
+  /// A vector that the compiler takes as it is; else it would see single elements behind the shuffles, and combine those.
   static void hide(vector& x) {
 #if defined(__clang__)  // which knows no such register where the caller's instruction set is not said
     asm("" : "+m"(x));
@@ -172,13 +172,13 @@ class vector_square {
 #pragma clang attribute pop
 #endif
 
-/// Runs f(square) with squares on any processor: once for all of its callers, whatever they are compiled for.
+/// Runs f(square) with squares for any processor: one instance for all callers, whatever they are compiled for.
 template <class X, class F>
 [[gnu::noinline]] void run_plain_squares(const F& f) {
   f(plain_square<X>{});
 }
 
-/// Runs f(square) with the best square of X that `dispatch` could choose but for AVX-512, for which g++ would join two rows.
+/// Runs f(square) with the best square of X that `dispatch` could choose, except AVX-512, for which g++ would join two rows.
 template <class X, class F>
 void dispatch_squares(const F& f) {
 #if defined(__AVX2__) && defined(__FMA__) && defined(__x86_64__) && !defined(__CUDACC__)

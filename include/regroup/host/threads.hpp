@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything a CPU executor does, given only somebody's threads: a class that derives from `threads<Self>` and provides
+// Everything a CPU executor does, on threads of any kind: a class that derives from `threads<Self>` and provides
 //     int concurrency() const;                     how many calls may run at once
 //     void bulk(index n, const auto& f) const;     f(0), ..., f(n - 1), each once, on any threads; returns when all are done
 // folds and scans in the contract's order. Workers fold aligned intervals of tiles and hand up forests, or scan tiles and
-// hand on carries, and round as the calling thread does, so any threads give the same bits. Small inputs stay on that one.
-// Whosever the threads are, the work is a `pool`'s, so a verb is compiled once for all of them. Level: thread.
+// hand on carries, in the caller's floating-point environment, so any threads give the same bits. Small inputs stay on the
+// calling thread. All such executors work through `pool`, so a verb is compiled once for all of them. Level: thread.
 #pragma once
 
 #include <algorithm>
@@ -25,22 +25,22 @@
 
 namespace regroup::host {
 
-/// Less work than this stays on the calling thread: about what waking a worker costs, several times over.
+/// Less work than this stays on the calling thread: several times the cost of waking a worker.
 inline constexpr index grain_tiles = 4;
 inline constexpr double grain_nanoseconds = 10000.0;
-/// How often a worker asks for a carry before it turns to another tile.
+/// How often a worker polls for a carry before it takes another tile.
 inline constexpr int most_asked = 2000;
-/// Of several sources only those of more than 2^turns_level tiles are worth all threads' time.
+/// Among several sources, only those of more than 2^turns_level tiles are scanned by all threads together.
 inline constexpr int turns_level = 4;
 
-/// A moment's rest for a thread that asks again and again.
+/// A pause for a thread that polls.
 inline void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
 }
 
-/// What `bulk` is asked to call: somebody's function of an index, which it does not own.
+/// What `bulk` calls: a reference to a function of an index.
 class task {
  public:
   template <class Body>
@@ -53,12 +53,12 @@ class task {
   void (*call_)(const void*, index);
 };
 
-/// How a thread rounds, and whether it flushes denormals to zero: its own affair, and for others to do as it does.
+/// A thread's floating-point environment (rounding, flushing of denormals), for other threads to adopt.
 class float_environment {
  public:
   float_environment() noexcept { std::fegetenv(&environment_); }
 
-  /// body() as the thread computes that this was made by.
+  /// Runs body() in the environment of the thread that made this object.
   template <class Body>
   void with(const Body& body) const {
     if (is_here()) return body();
@@ -90,7 +90,7 @@ class pool {
 
   [[nodiscard]] int concurrency() const noexcept { return concurrency_; }
 
-  /// sink(row, state): the state of every source of a batch.
+  /// Calls sink(row, state) with the state of every source of a batch.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     using groups = group_fold<M, element_of<std::remove_cvref_t<decltype(b[0])>>>;
@@ -169,7 +169,7 @@ class pool {
     }
   }
 
-  /// The same of one source that begins where a tile does, after the tiles that `chain` has counted in; it counts these in too.
+  /// The same for one source that begins at a tile boundary, after the tiles in `chain`, to which it adds its own.
   template <source Source, source Out, class M, class Answer>
   void scan_on(carry_chain<M>& chain, const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
     using place = place_of<Out>;
@@ -200,7 +200,7 @@ class pool {
   }
 
  private:
-  /// The tiles [first, last) of a long source, or, where `is_part` is false, the whole rows [first, last).
+  /// The tiles [first, last) of a long source, or the whole rows [first, last) if `is_part` is false.
   struct chunk {
     index row;
     index first;
@@ -208,15 +208,15 @@ class pool {
     bool is_part;
   };
 
-  /// Rows that a thread sweeps at once.
+  /// The number of rows that a thread sweeps at once.
   template <batch In, batch Out>
   [[nodiscard]] index group_of(const In& in, const Out& out, index longest) const {
     const index group = group_rows(in, out, longest);
     return group > 1 && are_enough(*this, in.size(), in[0].size()) ? group : 1;
   }
 
-  /// Chunks are 2^level tiles, aligned, `a_worker` for each at most where there are many: a function of speed only, since
-  /// any level gives the same bits.
+  /// The level of chunks: 2^level tiles, aligned; where there are many tiles, at most `a_worker` chunks for each worker. It
+  /// affects speed only: any level gives the same bits.
   [[nodiscard]] int level_of(index tiles, index a_worker) const {
     const index most = a_worker * std::max<index>(concurrency_, 1);
     int level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
@@ -252,9 +252,9 @@ class pool {
     return chunks;
   }
 
-  /// One long source. Workers take tiles in order; each folds its own, and when the tiles before it are folded, which is
-  /// soon, has its carry and puts its answers. Nobody waits for long, since another's tile may be stuck beneath the very
-  /// call that waits: what is left behind so is folded again at the end.
+  /// Scans one long source. Workers take tiles in order. Each folds its tile, gets its carry as soon as the tiles before are
+  /// folded, and puts its answers. A worker waits only briefly, because the tile it waits for may be suspended further up its
+  /// own call stack (nested work); tiles left behind in this way are folded again at the end.
   template <class Scanner, source Source, class Out, class M, class Answer>
   void scan_by_turns(carry_chain<M>& chain, const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer,
                      bool past_caches) const {
@@ -294,7 +294,7 @@ class pool {
     });
   }
 
-  /// bulk(), computed as the caller computes, with the first exception brought there and no further work begun after it.
+  /// bulk() in the caller's floating-point environment. Rethrows the first exception there and begins no work after it.
   template <class Body>
   void each(index n, const Body& body) const {
     std::atomic<bool> failed = false;
@@ -324,7 +324,7 @@ class pool {
 template <class Self>
 class threads {
  public:
-  /// Who does the work.
+  /// The executor that does the work.
   [[nodiscard]] pool worker() const { return pool(static_cast<const Self&>(*this)); }
 
   template <batch Batch, class M, class Sink>

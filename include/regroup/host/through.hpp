@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A projection joined to the monoid that folds what it returns, so that elements are read where they are, in whatever way is
-// fastest, and projected in the loop that combines them. Level: element.
+// A projection joined to the monoid that folds what it returns, so that elements are read in place, in the fastest way, and
+// projected in the loop that combines them. Level: element.
 #pragma once
 
 #include <concepts>
@@ -17,7 +17,7 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// The states of `m`, of elements as `projection` has them.
+/// The monoid `m` over projected elements.
 template <class M, class Projection>
 struct through {
   static constexpr bool is_commutative = regroup::is_commutative<M>;
@@ -41,8 +41,8 @@ struct through {
 #pragma clang attribute pop
 #endif
 
-/// Whether a product that a projection ends in would be contracted with the sum it is joined to, as g++ does in a program for a
-/// processor with fma: other bits than elsewhere.
+/// Whether the compiler would contract a product at the end of a projection with the sum it is joined to, as g++ does in
+/// programs for processors with fma: the bits would differ from those elsewhere.
 inline constexpr bool joining_contracts =
 #if defined(__FP_FAST_FMAF) && !defined(__clang__)
     true;
@@ -50,8 +50,8 @@ inline constexpr bool joining_contracts =
     false;
 #endif
 
-/// Whether a batch is seen through a projection that is joined to M: its elements are constant and small, and may be moved
-/// before they are projected, and M folds one by one what it returns.
+/// Whether a batch has a projection that is joined to M: its elements are const and small and may be copied before they are
+/// projected, and M folds the results one by one.
 template <class M, class Batch>
 inline constexpr bool joins_projection = false;
 template <class M, class Batch, class Projection>
@@ -68,7 +68,7 @@ inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = 
   return false;
 }();
 
-/// body(batch, monoid): a batch as it is, or the one behind its projection with the two joined.
+/// Calls body(batch, monoid) with both as they are, or with the batch behind the projection and the two joined.
 template <class Batch, class M, class Body>
 void with_joined(const Batch& b, const M& m, const Body& body) {
   if constexpr (joins_projection<M, Batch>) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One tile of elements, and the ways of reading it: where it stands, widened, mapped, or with its pieces turned. What a
-// load does `meanwhile` a loop computes is memory's work, never the result's. Level: lane.
+// One tile of elements, and the ways of reading it: in place, widened, mapped, or with its pieces transposed. What a load
+// does in `meanwhile`, while a loop computes, only prefetches and never changes a result. Level: lane.
 #pragma once
 
 #include <functional>
@@ -40,17 +40,18 @@ class tile {
   index size_;
 };
 
-/// Asks memory to bring n elements, which may be past the end of anything, to the cache of a level. Forced inline: g++
-/// drops calls of functions that only prefetch.
+/// Prefetches n elements, which may lie past the end of any array, into the cache of a level. Forced inline: g++ drops calls
+/// of functions that only prefetch.
 template <int Level, class X>
 [[gnu::always_inline]] inline void prefetch(const X* first, index n) {
   const auto* const bytes = reinterpret_cast<const char*>(first);
   for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
 }
 
-/// Asks memory for what comes, while M combines the `lanes` elements at `now`. What is exact mostly compares and selects, as
-/// fast as memory reads: the second cache is asked for lines so near that it goes on from there by itself. Whatever takes
-/// longer asks for them twice, the second time of the first cache, so that no combine waits.
+/// Prefetches what comes next while M combines the `lanes` elements at `now`. Exact monoids mostly compare and select, as
+/// fast as memory reads: for them lines are prefetched into the second-level cache so near ahead that the hardware continues
+/// from there. Others take longer: their lines are prefetched twice, the second time into the first-level cache, so that no
+/// combine waits.
 template <class M, class X>
 [[gnu::always_inline]] inline void ask_ahead(const X* now) {
   constexpr index near = 2048 / index{sizeof(X)};
@@ -58,7 +59,7 @@ template <class M, class X>
   if constexpr (!is_exact<M>) prefetch<1>(now + near, lanes);
 }
 
-/// Reads elements side by side, 16-bit floats widened.
+/// Reads contiguous elements; 16-bit floats are widened.
 template <class X>
 struct load_from {
   const X* first;
@@ -69,7 +70,7 @@ struct load_from {
   }
 };
 
-/// Reads elements that have been widened; `first` is where they came from, for memory to go on.
+/// Reads elements that have been widened; `first` is where they came from, for prefetching.
 template <class X>
 struct load_widened {
   const widened<X>* values;
@@ -77,7 +78,7 @@ struct load_widened {
   constexpr widened<X> operator()(index i) const { return values[i]; }
 };
 
-/// Reads a source where it is: states may borrow from its elements, so they are not copied.
+/// Reads a source in place: states may refer to its elements, so they are not copied.
 template <class Source>
 struct load_of {
   const Source* source;
@@ -85,7 +86,7 @@ struct load_of {
   constexpr decltype(auto) operator()(index i) const { return (*source)[first + i]; }
 };
 
-/// Reads elements side by side with their positions, which ascend, as `enumerate` numbers them.
+/// Reads contiguous elements with their ascending positions, as `enumerate` numbers them.
 template <class Numbering>
 struct load_numbered {
   Numbering numbered;
@@ -98,10 +99,10 @@ struct load_numbered {
   }
 };
 
-/// From one word of the lanes of large elements to the next: no power of two, whose lines a cache would put into few places.
+/// The distance between words of the lanes of large elements: no power of two, which would put their lines into few cache sets.
 inline constexpr index turned_pitch = lanes + 8;
 
-/// The lanes of element `i` of a tile whose pieces have been turned, word by word: word w of that element of piece j stands at
+/// The lanes of element `i` of a tile whose pieces have been transposed word by word: word w of that element of piece j is at
 /// [(i * Words + w) * Pitch + j].
 template <class X, index Words, index Pitch = lanes>
 class turned_lanes {
@@ -147,9 +148,8 @@ struct mapped {
   Load load;
   Map map;
   constexpr auto operator()(index i) const { return map(load(i)); }
-  /// Where what combines is quick, it is the map that takes its time, and memory may work on what follows: a tile early, so
-  /// that it does so too while the next one is first swept by something quicker, which has it from the first cache if two
-  /// tiles fit.
+  /// If the combine is quick, the map takes most of the time and memory can work ahead: by a whole tile, so that it also does
+  /// so while something quicker sweeps the next tile first, which then finds it in the first-level cache if two tiles fit.
   template <class M>
   [[gnu::always_inline]] void meanwhile(index i) const {
     if constexpr (requires { *load.first; }) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scan of one source, tile by tile, in the order of host/prefixes.hpp: the prefixes within pieces, and their joining with
-// what precedes the piece, by lanes or by squares, on the way from memory and back. Level: lane.
+// The scan of one source, tile by tile, in the order of host/prefixes.hpp: the prefixes within pieces are computed, and then
+// joined with what precedes the piece, by lanes or by squares, on the way from memory and back. Level: lane.
 #pragma once
 
 #include <algorithm>
@@ -25,12 +25,12 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// put(j, value(j)) for the lanes, or elements, [0, count), which share no memory, though a compiler cannot see that. State: a
-/// type that can be taken apart.
+/// Calls put(j, value(j)) for the lanes, or elements, [0, count). They share no memory, which the compiler cannot see by
+/// itself. State is a type that can be taken apart.
 template <class State, class Count, class Value, class Put>
 constexpr void for_lanes(const Count& count, const Value& value, const Put& put) {
   const index end = count;
-#if defined(__clang__)  // to be told so it would have to be told to make packs, and complain where it cannot
+#if defined(__clang__)  // its pragma for this also demands vectorisation, and warns where that is impossible
   using taken = std::remove_cvref_t<decltype(value(index{}))>;
   index j = 0;
   if constexpr (std::is_arithmetic_v<taken> || (std::is_same_v<taken, State> && is_split<State>())) {
@@ -48,7 +48,7 @@ constexpr void for_lanes(const Count& count, const Value& value, const Put& put)
 #endif
 }
 
-/// fold_pieces, whose lanes of elements 0 to i stay in kept_at(i), which may be where element i of the pieces was.
+/// fold_pieces that keeps the lanes of elements 0 to i in kept_at(i), which may be the memory of element i of the pieces.
 template <class M, class Tile, class Kept, class Seen>
 constexpr void keep_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane, const Kept& kept_at,
                            const Seen& seen) {
@@ -91,16 +91,16 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
   }
 }
 
-/// Scans tiles of sources one at a time, in two steps between which the carry arrives: `fold`, then `put`. All of a tile's
-/// elements are read before any of its answers is put, so the answers may go over the source. Answers that go past the
-/// caches are written while the next tile is computed, and are all there after `finish`.
+/// Scans tiles of sources one at a time, in two steps, `fold` and `put`, between which the carry arrives. All of a tile's
+/// elements are read before any of its answers is written, so the answers may overwrite the source. Non-temporal stores write
+/// a tile's answers while the next tile is computed; all are written after `finish`.
 template <class M, class X, class Place, class Answer>
 class tile_scanner {
   using state = state_of<M>;
   static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
-  /// Whether the prefixes within pieces are kept from `fold` to `put`: where they are small, or take the elements' place.
+  /// Whether the prefixes within pieces are kept from `fold` to `put`: if they are small, or can replace the elements.
   static constexpr bool keeps = moves && (sizeof(state) <= 8 || std::is_same_v<X, state>);
-  /// Whether elements, prefixes and answers are of one type: they stay in registers while they are turned.
+  /// Whether elements, prefixes and answers are of one type: they then stay in registers while they are transposed.
   static constexpr bool by_squares = keeps && words_in_squares<M, X> > 0 && std::is_same_v<X, state> &&
                                      std::is_same_v<Place, state>;
   static constexpr index words = words_of_state<X, state>;
@@ -116,7 +116,7 @@ class tile_scanner {
     if (past_caches_) finish_past_caches();
   }
 
-  /// What tile `number` tells the tiles after it. Memory brings the tile `ahead` of it meanwhile.
+  /// What tile `number` passes to the tiles after it. Meanwhile the tile `ahead` tiles later is prefetched.
   template <source Source>
   tile_summary<state> fold(const Source& s, index number, index ahead) {
     first_ = number * tile_elements;
@@ -136,7 +136,7 @@ class tile_scanner {
       }
       if constexpr (by_squares) {
         dispatch_squares<word_in_squares<M, X>>([&]<class Square>(Square) {
-          // Not all of memory's lines: joining has time for a fourth of them.
+          // Not all lines of the memory traffic: joining has time for a fourth of them.
           constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
           traffic memory = memory_;  // in registers
           fold_squares<Square>(m_, data, count_, total_, answers(), [&] { memory.step<lines>(Square::copy_lines); });
@@ -164,7 +164,7 @@ class tile_scanner {
     return *std::move(summary);
   }
 
-  /// The answers of that tile, to their places in `out`.
+  /// Writes the answers of that tile to their places in `out`.
   template <source Source, class Out>
   void put(const Source& s, const tile_carry<state>& in, const Out& out) {
     if constexpr (moves) {
@@ -193,8 +193,7 @@ class tile_scanner {
   }
 
  private:
-  /// Whether answers, lane by lane, and prefixes take the place of elements that nobody needs any more: a first cache is
-  /// small.
+  /// Whether answers, lane by lane, and prefixes overwrite elements that are no longer needed: a first-level cache is small.
   static constexpr bool shares = keeps && std::is_same_v<X, Place>;
   static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
@@ -203,7 +202,7 @@ class tile_scanner {
     alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;                // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
   };
-  /// The prefixes that end with element i of the pieces, which may stand where that element did.
+  /// The prefixes that end with element i of the pieces; they may be in the memory of that element.
   [[nodiscard]] decltype(auto) kept_at(index i) {
     if constexpr (keeps_in_place) {
       return turned_lanes<state, words>(buffers_->elements.data(), i);
@@ -232,7 +231,7 @@ class tile_scanner {
       return nullptr;
     }
   }
-  /// What memory does while all lanes combine, as while they are turned: it brings the next tile and writes the one before.
+  /// The memory traffic while all lanes combine or are transposed: prefetches the next tile and writes the one before.
   void step() {
     for (int line = 0; line < (is_quick<M> ? 1 : 2); ++line) memory_.step(copy_lines_past_caches);
   }
@@ -306,7 +305,7 @@ class tile_scanner {
   std::size_t step_ = 1;  // to this thread's next tile
   columns<state> total_;  // P of the tile
   std::unique_ptr<buffers> buffers_;
-  std::unique_ptr<X[]> copy_;  // of a tile whose elements do not stand side by side
+  std::unique_ptr<X[]> copy_;  // of a tile that is not contiguous
   traffic memory_;
   int written_ = 0;  // which of the answers
 };
@@ -316,8 +315,8 @@ class tile_scanner {
 #pragma clang attribute pop
 #endif
 
-/// All prefixes of one source after what `chain` has counted in, on one thread. The last tile is counted in where somebody
-/// goes on from there.
+/// All prefixes of one source after the tiles in `chain`, on one thread. The last tile is added to `chain` if the scan goes on
+/// from there.
 template <class Scanner, class M, source Source, class Out>
 void scan_source(Scanner& scan, carry_chain<M>& chain, const Source& s, const Out& out, bool goes_on) {
   const index tiles = tiles_of(s.size());

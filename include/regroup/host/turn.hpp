@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Matrices turned: a tile's pieces as columns, or a group's rows, so that what a loop over lanes reads stands side by side,
-// and back again. Moves bytes, computes nothing. Level: lane.
+// Transposes: a tile's pieces, or a group's rows, become columns, so that what a loop over lanes reads is contiguous; and
+// back again. Moves bytes, computes nothing. Level: lane.
 #pragma once
 
 #include <type_traits>
@@ -14,8 +14,8 @@ namespace regroup::host {
 enum class turning_to { lanes, pieces };
 
 namespace turning {
-/// What is turned: to[c * to_pitch + r] = from[r * from_pitch + c] of `rows` x `columns` elements; and what memory does
-/// meanwhile, a line for every two that are turned.
+/// A transpose of `rows` x `columns` elements, to[c * to_pitch + r] = from[r * from_pitch + c], and the memory traffic beside
+/// it: one line for every two that are transposed.
 struct matrix {
   const void* from;
   index from_pitch;
@@ -29,7 +29,7 @@ void words(const matrix& x);
 void long_words(const matrix& x);
 }  // namespace turning
 
-/// A matrix turned: to[c * to_pitch + r] = from[r * from_pitch + c].
+/// Transposes a matrix: to[c * to_pitch + r] = from[r * from_pitch + c].
 template <class X>
 requires std::is_trivially_copyable_v<X>
 void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns,

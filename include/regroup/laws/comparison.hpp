@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// When two evaluations of one expression count as equal: the same bits, or reals within what rounding can do. For a
-// monoid whose error nobody has told us, that is measured: the same expression is evaluated again with every number that
-// enters and leaves a combine moved by a few units in its last place, in several patterns of signs (stochastic arithmetic:
-// Vignes; Parker). What rounding can do, such nudges do as well, and what they cannot do is a broken law; nor is what they do
-// by taking another branch, which much larger nudges do no more of. Level: element.
+// When two evaluations of one expression count as equal: the same bits, or reals within what rounding can do. For a monoid
+// whose error bound is not known, the tolerance is measured (stochastic arithmetic: Vignes; Parker): every number entering or
+// leaving a combine is perturbed by 4 u, in several patterns of signs, and the largest change is taken. Rounding does no more
+// than such perturbations; what they cannot do is a broken law. If a perturbation makes a combine take another branch, only a
+// part of that jump counts: much larger perturbations do not increase it (checker.hpp). Level: element.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@
 
 namespace regroup::laws {
 
-/// Moves the reals of states. Pattern 0 leaves them alone; 1 and 2 move all up or down; the rest draw signs.
+/// Perturbs the reals of states. Pattern 0 leaves them alone; 1 and 2 move all up or all down; the rest draw signs.
 class nudge {
  public:
   static constexpr int patterns = 10;
   static constexpr int units = 4;  ///< of u, half a unit in the last place of 1
 
-  /// `scale`: how many times as large as these units; `mode`: how combines round.
+  /// `scale` multiplies these units; `mode` is the rounding mode of combines.
   void start(int pattern, int scale = 1, int mode = FE_TONEAREST) {
     pattern_ = pattern;
     scale_ = scale;
@@ -99,7 +99,7 @@ class nudge {
   long double largest_unit_ = 0, coarsest_u_ = 0;
 };
 
-/// A thread's mode of rounding, for a while.
+/// Sets a thread's rounding mode for the lifetime of the object.
 class rounding_mode {
  public:
   explicit rounding_mode(int mode) : before_(std::fegetround()) { std::fesetround(mode); }
@@ -111,7 +111,7 @@ class rounding_mode {
   int before_;
 };
 
-/// A monoid whose combine is nudged.
+/// A monoid whose combine is perturbed.
 template <class M>
 struct nudged {
   const M* m;
@@ -129,7 +129,7 @@ struct nudged {
     by->result(s);
     return s;
   }
-  /// The combine in another mode of rounding, which compilers know nothing of: by a call that they cannot look into.
+  /// The combine in another rounding mode. Compilers assume the default one, so it is called through an opaque pointer.
   state_of<M> rounded(state_of<M> a, state_of<M> b) const {
     state_of<M> (*volatile combine)(const M&, state_of<M>, state_of<M>) = combined;
     const rounding_mode here(by->mode());
@@ -150,7 +150,7 @@ struct nudged {
 struct sides {
   image left, right;
   bool opaque = false;  ///< not numbers: `equal` says whether == holds
-  bool equal = true;    ///< so it does of ranges that have a == and no NaN: they may hold more than their elements
+  bool equal = true;    ///< also for ranges with == and no NaN, which may hold more than their elements
   bool is_answer = false;
   index depth = 0;
   std::string left_name, right_name;
@@ -193,7 +193,7 @@ class collector {
   }
 };
 
-/// How far the reals of each equation have moved, the left side's and the right side's together: the most so far.
+/// Updates `most`: how far each real of each equation has moved at most, on the left side and on the right side together.
 inline void add_moves(const collector& found, const collector& moved, std::vector<std::vector<long double>>& most) {
   for (std::size_t i = 0; i < found.all.size() && i < moved.all.size(); ++i) {
     const auto add = [&](const image& before, const image& after) {

@@ -30,8 +30,8 @@ struct affine_map {
   }
 };
 
-/// The composition of elements `affine_map`, first element first: (A, B) then (a, b) is (a A, fma(a, B, b)). Nothing is
-/// the map (1, 0); an answer's b is never -0. Error of b after n maps, each |a| <= 1: about n u sum |b|.
+/// The composition of elements `affine_map`, first element first: (A, B) then (a, b) is (a A, fma(a, B, b)). No elements give
+/// the map (1, 0); an answer's b is never -0. Error of b after n maps with |a| <= 1: about n u sum |b|.
 template <number T>
 struct affine {
   static constexpr bool is_exact = std::is_integral_v<T>;

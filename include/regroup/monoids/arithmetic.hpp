@@ -22,7 +22,7 @@ namespace detail {
 template <number T>
 using wrapping = std::common_type_t<std::make_unsigned_t<T>, unsigned>;
 
-/// An end of T's range: the infinities where there are.
+/// An end of T's range: an infinity if T has one.
 template <number T>
 inline constexpr T least = std::is_floating_point_v<T> ? -std::numeric_limits<T>::infinity()
                                                        : std::numeric_limits<T>::lowest();
@@ -49,7 +49,7 @@ struct plus {
   constexpr T lower(T s) const { return static_cast<T>(s + T{0}); }
 };
 
-/// The product of elements converted to T, 1 for nothing. Integers wrap. Floats: relative error <= h u where nothing
+/// The product of elements converted to T; 1 for nothing. Integers wrap. Floats: relative error <= h u as long as nothing
 /// leaves the normal range.
 template <number T>
 struct multiplies {

@@ -2,7 +2,7 @@
 // A sum that carries its own rounding error: the error of an addition is a number too (Moller 1965, Knuth 1969),
 // so a state (sum, error) holds twice the digits (Dekker 1971; compensated sums: Kahan, Neumaier 1974). It is
 // symmetric, so the combine commutes bitwise. Identity (-0, +0): an error is never -0. Where errors are 0 the sum is
-// left alone, so that -0 stays -0. Level: element. Associates within the bound, which is nearly one rounding in all.
+// unchanged, so that -0 stays -0. Level: element. Associates within the bound, which is about one rounding in total.
 #pragma once
 
 #include <concepts>
@@ -12,8 +12,8 @@
 namespace regroup {
 
 /// The sum of elements converted to Real, as if summed with twice its digits: |error| <= u |sum| + 4 h u^2 sum |x|, h
-/// combines deep. State (sum, error) with sum the rounding of sum + error, which is the answer, +0 for nothing.
-/// Infinities stay infinite with an error of 0; opposite ones, and NaN in, give NaN. 8 additions a combine.
+/// combines deep. State (sum, error), where sum is the rounding of sum + error and the answer; +0 for nothing. Infinities
+/// stay infinite with an error of 0; opposite infinities, and NaN elements, give NaN. 8 additions a combine.
 template <std::floating_point Real>
 struct compensated_plus {
   using element = Real;

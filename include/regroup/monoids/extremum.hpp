@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The extreme element and where it stands. The state is an element: a value with its position. Ties go to the lowest
+// The extreme element and its position. The state is an element: a value with its position. Ties go to the lowest
 // position, so the answer does not depend on the grouping or the order; without that rule argmin is not a monoid.
 // Level: element. Exact: commutes and associates bitwise.
 #pragma once
@@ -19,7 +19,7 @@ struct indexed {
   index position;
 };
 
-/// Numbers memory: the index function i -> {values[i], first + i}, 16-bit floats widened.
+/// Numbers the elements of an array: the index function i -> {values[i], first + i}; 16-bit floats are widened.
 /// `reduce(par, generate(n, enumerate(data)), argmin<float>{})`.
 template <class T>
 struct enumerate {
@@ -31,14 +31,14 @@ struct enumerate {
   constexpr enumerate from(index i) const { return enumerate(values + i, first + i); }
 };
 
-/// Numbers what is read, in its own range, row or segment: a projection.
+/// A projection that numbers elements by their position in their range, row or segment:
 /// `reduce_rows(par, logits, best, argmax<float>{}, with_position{})`.
 struct with_position {
   template <class X>
   constexpr indexed<widened<X>> operator()(const X& x, index i) const {
     return {widen(x), i};
   }
-  /// The same of memory, where the first element stands at a position.
+  /// The same for an array whose first element has the given position.
   template <class X>
   constexpr enumerate<X> of(const X* values, index position) const {
     return enumerate<X>(values, position);
@@ -46,10 +46,10 @@ struct with_position {
 };
 
 namespace detail {
-/// Stands behind every position; an answer shows it as -1.
+/// Compares greater than every position; an answer shows it as -1.
 inline constexpr index no_position = std::numeric_limits<index>::max();
 
-/// NaN before all numbers, then the smaller (Sign = 1) or larger (-1) value; zeros of either sign are equal.
+/// NaN precedes all numbers, then the smaller (Sign = 1) or larger (-1) value; zeros of either sign are equal.
 template <int Sign, number T>
 constexpr bool precedes(T a, T b) {
   const bool beyond = Sign > 0 ? a < b : b < a;
@@ -78,7 +78,7 @@ struct extremum {
   constexpr indexed<T> lower(indexed<T> s) const { return {s.value, s.position == no_position ? -1 : s.position}; }
 };
 
-/// The same, a tile at a time where positions ascend: the first place of its extreme value, or of a NaN.
+/// The same, a tile at a time if positions ascend: the first place of the tile's extreme value, or of a NaN.
 template <int Sign, number T>
 struct extremum_of_tiles : extremum<Sign, T> {
   template <class Tile>
@@ -102,13 +102,13 @@ struct extremum_of_tiles : extremum<Sign, T> {
 };
 }  // namespace detail
 
-/// The smallest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is
-/// answered as +0); the first NaN where there is one. Nothing: (+inf or the type's largest, -1).
+/// The smallest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is returned as
+/// +0); the first NaN if there is one. Nothing gives (+inf or the type's largest, -1).
 template <number T>
 struct argmin : detail::extremum_of_tiles<1, T> {};
 
-/// The largest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is answered
-/// as +0); the first NaN where there is one. Nothing: (-inf or the type's lowest, -1).
+/// The largest of elements `indexed<X>` and its position, the lowest among equals (-0 equals +0, and a zero is returned as
+/// +0); the first NaN if there is one. Nothing gives (-inf or the type's lowest, -1).
 template <number T>
 struct argmax : detail::extremum_of_tiles<-1, T> {};
 

@@ -35,7 +35,7 @@ template <std::size_t k, class State>
 constexpr State&& get(fanout_part<k, State>&& s) {
   return std::move(s.part);
 }
-/// The type that all members' elements become, where there is one.
+/// The element type that all members share, if there is one.
 template <class... Monoids>
 struct common_element {};
 template <class... Monoids>
@@ -45,8 +45,7 @@ struct common_element<Monoids...> {
 };
 }  // namespace detail
 
-/// The states of a fanout side by side: an aggregate, trivially copyable where they all are; `get<k>(state)` is the
-/// k-th.
+/// The states of a fanout's members: an aggregate, trivially copyable if they all are; `get<k>(state)` is the k-th.
 template <class... States>
 using fanout_state = detail::fanout_parts<std::index_sequence_for<States...>, States...>;
 

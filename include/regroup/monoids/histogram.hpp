@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts of the elements in equal bins of [lo, hi]: vectors of counts under addition. The bin of an element is NumPy's
-// to the last edge: computed by division, then corrected by the edges of linspace. Level: element; a tile is counted at
-// once, without a vector an element. Commutes and associates bitwise.
+// Counts of the elements in equal bins of [lo, hi]: vectors of counts under addition. Every element falls into the bin that
+// NumPy chooses: computed by division, then corrected by the edges of linspace. Level: element; a tile is counted at once,
+// without a vector for each element. Commutes and associates bitwise.
 #pragma once
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 
 namespace regroup {
 
-/// `numpy.histogram(xs, bins, (lo, hi))` in Real: `bins` int64 counts; bins are closed left and open right, the last
-/// one closed on both sides; what lies outside, and NaN, is not counted; lo == hi means [lo - 0.5, hi + 0.5]. Throws
+/// `numpy.histogram(xs, bins, (lo, hi))` in Real: `bins` int64 counts. Bins are closed left and open right, the last one
+/// closed on both sides; elements outside, and NaN, are not counted; lo == hi means [lo - 0.5, hi + 0.5]. Throws
 /// argument_error unless lo <= hi, bins >= 1, and every bin has a width in Real. A combine adds `bins` counts.
 template <std::floating_point Real>
 class histogram {
@@ -61,7 +61,7 @@ class histogram {
     count_in(s, static_cast<Real>(x));
     return s;
   }
-  /// Throws argument_error where a and b are of other numbers of bins.
+  /// Throws argument_error where a and b have different numbers of bins.
   constexpr state operator()(state a, const state& b) const {
     if (a.size() != b.size()) {
       throw_argument("histograms of " + std::to_string(a.size()) + " and " + std::to_string(b.size()) +

@@ -12,8 +12,8 @@
 
 namespace regroup {
 
-/// How two states with maxima m_left and m_right merge: the maximum of both (NaN wins), and what corrects the sums of
-/// the lower side. `merge(left, right)` = fma(low, factor, high) for every sum the states carry: s, or an element of O.
+/// How two states with maxima m_left and m_right merge: the maximum of both (NaN wins), and the factor for the sums of the
+/// lower side. `merge(left, right)` = fma(low, factor, high) for every sum the states carry: s, or an element of O.
 template <std::floating_point Real>
 struct rescale {
   Real m;
@@ -48,7 +48,7 @@ struct softmax_weight {
   }
 };
 
-/// The same where m is finite: then nothing needs a case of its own.
+/// The same for a finite m, where no special cases are needed.
 template <std::floating_point Real>
 struct finite_weight {
   Real m;
@@ -59,8 +59,8 @@ struct finite_weight {
 };
 
 namespace detail {
-/// The largest element but for NaN, which may or may not show, and the sign of zero: what softmax's first sweep needs,
-/// since its second one meets every NaN. One instruction a pack.
+/// The largest element, except that a NaN may or may not show and the sign of a zero is not defined. That is enough for
+/// softmax's first sweep, because its second one meets every NaN. One instruction a pack.
 template <std::floating_point Real>
 struct peak {
   static constexpr bool is_commutative = true;

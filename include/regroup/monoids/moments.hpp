@@ -15,8 +15,8 @@
 namespace regroup {
 
 namespace detail {
-/// A count as a float, rounded once (by way of double): integer operations and two additions, where AVX2 has no
-/// conversion and a loop of them would not become packs.
+/// A count as a float, rounded once (by way of double): integer operations and two additions, because AVX2 has no such
+/// conversion and a loop of conversions would not vectorise.
 template <std::floating_point Real>
 constexpr Real from_count(index n) {
   const auto word = static_cast<std::uint64_t>(n);
@@ -27,9 +27,9 @@ constexpr Real from_count(index n) {
 }  // namespace detail
 
 /// `auto [count, mean, variance] = reduce(par, xs, moments<double>{})`: the population variance, NumPy's `var`.
-/// Elements are converted to Real. Nothing gives (0, NaN, NaN); NaN in, NaN out; an infinity makes the variance NaN and
-/// the mean infinite (opposite ones: NaN), as does a sum past the largest Real, or deviations whose squares are. Relative error
-/// of the variance ~ n u sqrt(1 + mean^2 / variance).
+/// Elements are converted to Real. Nothing gives (0, NaN, NaN); NaN in, NaN out; an infinity makes the variance NaN and the
+/// mean infinite (opposite infinities: NaN). A sum, or squares of deviations, that exceed the largest Real do so too.
+/// Relative error of the variance: about n u sqrt(1 + mean^2 / variance).
 template <std::floating_point Real>
 struct moments {
   using element = Real;
@@ -70,7 +70,7 @@ struct moments {
   }
 
  private:
-  /// Of two states of one element or more.
+  /// The combine of two states of one element or more.
   static constexpr state joined(state a, state b, bool swap) {
     const Real in_a = detail::from_count<Real>(a.count);
     const Real in_b = detail::from_count<Real>(b.count);
@@ -81,7 +81,7 @@ struct moments {
     const Real apart = b.mean - a.mean;
     return {a.count + b.count, sum / n, math::fma(apart * apart, in_a * in_b / n, a.deviation + b.deviation)};
   }
-  /// Where a count is 0, the other side's.
+  /// `of_both`, or the other side's value where a count is 0.
   static constexpr Real present(state a, state b, Real of_a, Real of_b, Real of_both) {
     return math::select(a.count == 0, of_b, math::select(b.count == 0, of_a, of_both));
   }

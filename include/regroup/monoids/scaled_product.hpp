@@ -17,10 +17,10 @@
 
 namespace regroup {
 
-/// The product of elements converted to Real, 1 for nothing: 0 (its sign the product of the signs) where there is a 0
-/// and nothing infinite, infinity where there is one and no 0, NaN where 0 meets infinity and for NaN in; denormals are
-/// numbers like others. |error| <= n u |product| of n elements, and half the smallest denormal more where the answer is
-/// denormal, being rounded once again; an overflow is the answer's own. A combine is one product and a few bits.
+/// The product of elements converted to Real, 1 for nothing. 0 (its sign the product of the signs) if there is a 0 and
+/// nothing infinite, infinity if there is one and no 0, NaN if 0 meets infinity or an element is NaN; denormals are ordinary
+/// numbers. |error| <= n u |product| of n elements; a denormal answer is rounded once more, by at most half the smallest
+/// denormal. It overflows only if the answer does. A combine costs one product and a few bit operations.
 template <std::floating_point Real>
 requires math::detail::binary<Real>
 struct scaled_product {

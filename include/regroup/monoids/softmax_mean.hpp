@@ -99,9 +99,9 @@ constexpr V scale(V v, std::type_identity_t<detail::element_of_vector<V>> factor
   return v;
 }
 namespace detail {
-/// v / l + 0 to the bit by one division, with nothing that branches for each: a reciprocal, and what two quotients leave over
-/// (Markstein 1990: the last is rounded correctly, since the one before is within a unit). False, and v as it was, where a
-/// remainder might leave the range.
+/// v / l + 0, bitwise, with one division in all and no branch for each element: a reciprocal, then two corrections by
+/// remainders (Markstein 1990: the last quotient is rounded correctly, since the one before is within a unit). Returns false
+/// and leaves v unchanged if a remainder might leave the range.
 template <index D>
 constexpr bool divide_at_once(fixed_vector<float, D>& v, float l) {
   float least = 1, most = 1;
@@ -140,7 +140,7 @@ struct scored {
   Value value;
 };
 
-/// Attention's state, a value to merge, save and send: O unnormalised, in the frame of m.
+/// Attention's state, a value to merge, save and send; O is unnormalised, relative to m.
 template <std::floating_point Real, class Vector>
 struct softmax_state {
   Real m;
@@ -148,7 +148,7 @@ struct softmax_state {
   Vector o;
 };
 
-/// The base of the logarithm that a logsumexp is measured in: natural here and in PyTorch, 2 in FlashInfer and others.
+/// The base of a logsumexp's logarithm: e here and in PyTorch, 2 in FlashInfer and others.
 enum class log_base { e, two };
 
 /// A natural logarithm in `Base`, and back: one product, exact at 0 and the infinities.
@@ -161,8 +161,8 @@ constexpr Real from_base(Real logarithm) {
   return Base == log_base::e ? logarithm : logarithm * Real(0x1.62e42fefa39efp-1);
 }
 
-/// What other systems hold of a state: O divided by l, and the logsumexp in a base that the type names, so that two
-/// cannot be mixed up. It is an element of softmax_mean: a key whose score is the logsumexp and whose value is O.
+/// A state as other systems hold it: O divided by l, and the logsumexp to a base that the type names, so that bases cannot be
+/// mixed up. It is an element of softmax_mean: a key whose score is the logsumexp and whose value is O.
 template <std::floating_point Real, class Vector, log_base Base = log_base::e>
 struct normalised_softmax {
   Vector o;
@@ -170,9 +170,9 @@ struct normalised_softmax {
 };
 
 /// sum exp(score - m) value / sum exp(score - m) of elements `scored`. Nothing, or only scores of -inf (whatever their
-/// values): 0; a score of +inf: NaN; a NaN score: NaN throughout. d is needed where the Vector's size is known at run
-/// time only: `softmax_mean<float>{.d = 64}`, `softmax_mean<float, fixed_vector<float, 64>>{}`. One exp and d fma a
-/// combine; |error of O| <= u sum w |v| ((M - x) + c (r + 1) + h + 1), w = exp(x - M), h combines and r rescales deep.
+/// values), gives 0; a score of +inf gives NaN; a NaN score gives NaN throughout. d is needed only if the Vector's size is
+/// not known at compile time: `softmax_mean<float>{.d = 64}`, `softmax_mean<float, fixed_vector<float, 64>>{}`. One exp and d
+/// fma a combine; |error of O| <= u sum w |v| ((M - x) + c (r + 1) + h + 1), w = exp(x - M), h combines and r rescales deep.
 template <std::floating_point Real, class Vector = dynamic_vector<Real>>
 struct softmax_mean {
   static_assert(
@@ -212,7 +212,7 @@ struct softmax_mean {
     const Real finite = s.m == detail::greatest<Real> ? not_a_number : s.l;
     return divide(s.o, s.m == detail::least<Real> ? Real{1} : finite);
   }
-  /// (O / l, logsumexp), as others hold it.
+  /// (O / l, logsumexp), as other systems hold it.
   template <log_base Base = log_base::e>
   constexpr normalised_softmax<Real, Vector, Base> normalised(const state& s) const {
     return {lower(s), in_base<Base>(log_sum_exp<Real>{}.lower({s.m, s.l}))};

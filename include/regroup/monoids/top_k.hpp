@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The k largest elements with their positions: two sorted lists merge, and the first k of the union need only the first
 // k of each. A total order (NaN, then larger values, then lower positions) makes it a monoid, commutative and exact.
-// Level: element; of a tile only those are selected from that may be among its k.
+// Level: element; in a tile only the elements that may be among its k are sorted.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@
 
 namespace regroup {
 
-/// The K largest of elements `indexed<X>`, largest first: NaN above +inf, -0 equals +0 (each keeps its sign), the
-/// lowest position first among equals. `top_k<float, 5>{}` has a trivially copyable state, an array in which places
-/// without an element hold (-inf or the type's lowest, position -1 in the answer); `top_k<float>{5}` a vector of at
-/// most 5. Exact. A combine costs K steps, a tile less than one an element where they are in no order, and sorting its K;
-/// `top_k<T>{k}` throws argument_error where k < 0.
+/// The K largest of elements `indexed<X>`, largest first: NaN above +inf, -0 equals +0 (each keeps its sign), the lowest
+/// position first among equals. `top_k<float, 5>{}` has a trivially copyable state, an array in which places without an
+/// element hold (-inf or the type's lowest, position -1 in the answer); the state of `top_k<float>{5}` is a vector of at most
+/// 5. Exact. A combine costs K steps; a tile costs less than one step an element if they are in random order, and sorting its
+/// K. `top_k<T>{k}` throws argument_error where k < 0.
 template <number T, index K = -1>
 class top_k {
   static constexpr bool is_fixed = K >= 0;
@@ -61,7 +61,7 @@ class top_k {
     for (indexed<T>& place : s) place.position = place.position == detail::no_position ? -1 : place.position;
     return s;
   }
-  /// On a host. Threads that hold a tile between them fold it: the same state.
+  /// On a host only. Device threads that share a tile fold it instead, to the same state.
   template <class Tile>
     requires(!requires(const Tile& tile) { tile.elements(); })
   constexpr state lift_tile(const Tile& tile) const {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention whose keys lie on many ranks: each folds the queries over its own, and states merge in the order of ranks. This
-// regroups, as every split of keys does: within the error bound, with bits that depend on where ranks cut. Level: rank.
+// Attention whose keys lie on many ranks: each rank folds the queries over its own keys, and states merge in rank order. Like
+// every split of keys this regroups: within the error bound, with bits that depend on where the ranks cut. Level: rank.
 #pragma once
 
 #include <concepts>
@@ -12,9 +12,10 @@
 
 namespace regroup::mpi {
 
-/// Every rank: the state of the same queries over all ranks' keys, adjacent pairs first, level by level. A rank without keys
-/// has the state of no keys, or of no queries. ceil(log2 ranks) messages of a state each, then one to every rank. Throws
-/// shape_error where queries differ, on a rank that sees it, and mpi::error on the others.
+/// Called on every rank: returns the state of the same queries over all ranks' keys, merged in adjacent pairs, level by
+/// level. A rank without keys passes the state of no keys, or of no queries. Costs ceil(log2 ranks) messages of one state
+/// each, then one to every rank. Where queries differ, throws shape_error on a rank that detects it and mpi::error on the
+/// others.
 template <class Local, std::floating_point Real>
 [[nodiscard]] attention_state<Real> merge(const ranks<Local>& all, attention_state<Real> mine) {
   communicator::attempt attempted(all.comm());

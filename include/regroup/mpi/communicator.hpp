@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// MPI as the executor of ranks needs it, on the C interface: a communicator of its own, errors as exceptions, and what a rank
-// holds handed from rank to rank in their order. What is said of "every rank" is a collective call: all make it, or none.
-// Level: rank.
+// MPI as the executor over ranks needs it, on the C interface: a communicator of its own, errors as exceptions, and data
+// handed from rank to rank in rank order. A function marked "every rank" is collective: all ranks call it, or none. Level:
+// rank.
 #pragma once
 
 #include <algorithm>
@@ -19,12 +19,12 @@
 
 namespace regroup::mpi {
 
-/// What the MPI library reports; and, on every other rank, that one rank's part failed.
+/// An error reported by the MPI library; also thrown on all other ranks when one rank's part fails.
 struct error : regroup::error {
   using regroup::error::error;
 };
 
-/// Throws what a call returned that is not success.
+/// Throws `error` for a return code that is not success.
 inline void check(int code, const char* call) {
   if (code == MPI_SUCCESS) return;
   char text[MPI_MAX_ERROR_STRING];
@@ -44,8 +44,8 @@ inline bool has_ended() {
   return ended != 0;
 }
 
-/// MPI, from here to the end of the scope; for programs that do not call MPI_Init themselves. Only the thread that made it
-/// talks to other ranks. A rank that leaves the scope by an exception ends all of them (MPI_Abort): they would wait for it.
+/// Initialises MPI until the end of the scope, for programs that do not call MPI_Init themselves. Only the thread that made
+/// it may communicate. A rank that leaves the scope by an exception ends all ranks (MPI_Abort), since they would wait for it.
 class environment {
  public:
   environment() {
@@ -64,7 +64,7 @@ class environment {
   int exceptions_ = std::uncaught_exceptions();
 };
 
-/// Some ranks of a program, whose messages meet nobody else's.
+/// A group of ranks whose messages are separate from all others.
 class communicator {
  public:
   /// Every rank of `comm`. Throws argument_error where MPI has not begun, or `comm` is no group of ranks.
@@ -108,7 +108,7 @@ class communicator {
     if (rank_ == 0) std::ranges::fill(counts, 0);  // MPI leaves them as they are
   }
 
-  /// What a rank tries while others wait for what it hands on: nothing is thrown before all have met again.
+  /// What a rank tries while others wait for its message: exceptions are kept until all ranks have met again.
   class attempt {
    public:
     explicit attempt(const communicator& all) : all_(all) {}
@@ -122,20 +122,20 @@ class communicator {
         failure_ = std::current_exception();
       }
     }
-    /// give()'s bytes to hand on; none, which says so, where something has failed.
+    /// The bytes of give() to hand on; no bytes mean that something has failed.
     template <class Give>
     [[nodiscard]] std::vector<std::byte> given(const Give& give) {
       std::vector<std::byte> bytes;
       (*this)([&] { bytes = give(); });
       return bytes;
     }
-    /// take(bytes) of what was handed on.
+    /// Calls take(bytes) with what was received.
     template <class Take>
     void taken(const std::vector<std::byte>& bytes, const Take& take) {
       is_lost_ = is_lost_ || bytes.empty();
       (*this)([&] { take(bytes); });
     }
-    /// Every rank: where anything failed on any, throws on all, what they threw themselves or an `error` that names the first.
+    /// Every rank: if anything failed on any, throws on all: a rank's own exception, or an `error` that names the first rank.
     void settle() const {
       const int mine = failure_ ? all_.rank_ : all_.size_;
       int first = 0;
@@ -154,8 +154,8 @@ class communicator {
     bool is_lost_ = false;
   };
 
-  /// Every rank: what each holds is joined on rank 0, adjacent pairs first, level by level: give() is what a rank hands up, as
-  /// bytes, and take(bytes) adds what the ranks after it hold.
+  /// Every rank: joins what each holds on rank 0, adjacent pairs first, level by level. give() returns what a rank hands up,
+  /// as bytes; take(bytes) adds what the ranks after it hold.
   template <class Give, class Take>
   void join(attempt& attempted, const Give& give, const Take& take) const {
     for (int step = 1; step < size_; step *= 2) {
@@ -167,8 +167,8 @@ class communicator {
     }
   }
 
-  /// Every rank: each takes what those before it hold (Hillis and Steele 1986): give() is what a rank holds and has taken, as
-  /// bytes, and take(bytes) adds what stands before that.
+  /// Every rank: each takes what the ranks before it hold (Hillis and Steele 1986). give() returns what a rank holds and has
+  /// taken, as bytes; take(bytes) adds what stands before that.
   template <class Give, class Take>
   void join_before(attempt& attempted, const Give& give, const Take& take) const {
     for (int step = 1; step < size_; step *= 2) {
@@ -179,7 +179,7 @@ class communicator {
     }
   }
 
-  /// Every rank: take(bytes) of what rank 0 gives.
+  /// Every rank: calls take(bytes) with what rank 0 gives.
   template <class Give, class Take>
   void broadcast(attempt& attempted, const Give& give, const Take& take) const {
     std::vector<std::byte> bytes;
@@ -200,7 +200,7 @@ class communicator {
       body(bytes.data() + at, static_cast<int>(std::min(most_at_once, bytes.size() - at)));
     }
   }
-  /// What `from` sends here, while `to` is sent this: either may be MPI_PROC_NULL, nobody.
+  /// Sends this to `to` and returns what `from` sends here; either may be MPI_PROC_NULL (nobody).
   [[nodiscard]] std::vector<std::byte> exchange(std::vector<std::byte> bytes, int to, int from) const {
     const auto size = static_cast<std::uint64_t>(bytes.size());
     std::uint64_t comes = 0;

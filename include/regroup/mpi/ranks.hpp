@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ranks of an MPI program as an executor: each brings its part of every source, and the whole is the parts in the order of
-// ranks. What a rank hands up is what a stream keeps, an accumulator at its first position, and adjacent ones merge to the bits
-// of one fold over everything: so any number of ranks, and any parts, give the bits of `seq`. Level: rank.
+// An executor over the ranks of an MPI communicator. Each rank passes its own part; the whole is the parts in rank order.
+// Each rank folds its part into an accumulator (stream.hpp) at its position, and adjacent accumulators merge to the bits of
+// one fold, so results equal `seq` on any number of ranks and with any cuts. Level: rank.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::vector<std::byte> saved(const std::vector<Part>& parts) {
   }
   return all;
 }
-/// Those of the same kind as `alike`.
+/// The accumulators that `saved` wrote, of the same type as those in `alike`.
 template <class Part, class M>
 std::vector<Part> loaded(const std::vector<Part>& /*alike*/, const M& m, std::span<const std::byte> all) {
   std::vector<Part> parts;
@@ -52,7 +52,7 @@ std::vector<Part> loaded(const std::vector<Part>& /*alike*/, const M& m, std::sp
   return parts;
 }
 
-/// A monoid by the leaf that scans have, whatever it says of itself: contiguous pieces.
+/// A monoid whose leaves are folded as scans fold them, by contiguous pieces, even if it commutes or lifts tiles.
 template <class M>
 struct by_pieces {
   static constexpr bool is_commutative = false;
@@ -71,19 +71,19 @@ struct by_pieces {
   constexpr state_of<M> operator()(const state_of<M>& a, const state_of<M>& b) const { return (*m)(a, b); }
 };
 
-/// `const mpi::ranks all{MPI_COMM_WORLD};`, on every rank, is an executor of `reduce` and the scans, of ranges, rows, axes and
-/// segments. Every rank calls the verb with its own part, which may be empty, and has the answer of the whole, or of a scan the
-/// prefixes that end in its part. Of rows, axes and segments each is cut: all ranks bring as many, of any lengths. `local` is
-/// the executor of a rank's own part, by default all of its cores. States and elements must be trivially copyable, and mean the
-/// same on every rank.
+/// `const mpi::ranks all{MPI_COMM_WORLD};`, on every rank, is an executor of `reduce` and the scans, over ranges, rows, axes
+/// and segments. Every rank calls the verb with its own part, which may be empty, and gets the answer of the whole; of a scan
+/// it gets the prefixes that end in its part. Rows, lines along an axis and segments are each cut: all ranks pass equally
+/// many, of any lengths. `local` is the executor of a rank's own part, by default all of its cores. States and elements must
+/// be trivially copyable and mean the same on every rank.
 ///
-/// A rank folds its part once, for a scan twice, and hands on ceil(log2 ranks) messages, each of at most two tiles (4096) of
-/// elements and 2 log2 n states a row: what ranks cut is folded by one of them. 1024 rows are in memory at a time. Elements
-/// that are numbered say so from where the part begins: `enumerate(data, first)`.
+/// A rank folds its part once (twice for a scan) and hands on ceil(log2 ranks) messages, each of at most two tiles (of 4096)
+/// of elements and 2 log2 n states a row: a tile that ranks cut is folded by one of them. 1024 rows are in memory at a time.
+/// Numbered elements must be numbered from where the part begins: `enumerate(data, first)`.
 ///
-/// Where an operator fails on one rank, all throw: that one its own exception, the others mpi::error. Arguments that are wrong
-/// on one rank alone it finds before it meets the others, which then wait for it, as in any collective call, and as they do
-/// for one without memory for a message.
+/// If an operator throws on one rank, all ranks throw: that one its own exception, the others mpi::error. If an argument is
+/// wrong on one rank only, or a message cannot be allocated there, that rank throws before communicating and the others
+/// block, as in any MPI collective.
 template <class Local = parallel>
   requires requires(const Local& on) {
     { on.worker() } -> std::same_as<host::pool>;
@@ -97,11 +97,11 @@ class ranks {
 
   [[nodiscard]] int rank() const noexcept { return comm_->rank(); }
   [[nodiscard]] int size() const noexcept { return comm_->size(); }
-  /// Who computes what is this rank's own.
+  /// The executor for this rank's part.
   [[nodiscard]] const Local& local() const noexcept { return local_; }
   [[nodiscard]] const communicator& comm() const noexcept { return *comm_; }
 
-  /// As every executor's. `sink` is called on every rank.
+  /// As in every executor; `sink` is called on every rank.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     some_at_a_time(b, [&](index first, index count) { fold_some(b, first, count, m, sink); });
@@ -135,7 +135,7 @@ class ranks {
     static_assert(std::is_trivially_copyable_v<state_of<M>> && std::is_trivially_copyable_v<element_in<Batch>>,
                   "regroup: ranks send each other states, and elements of the tiles they cut: both must be trivially copyable");
   }
-  /// body(k) for some rows: of few each may have all threads, of many each has one.
+  /// Calls body(k, executor) for `rows` rows: few rows get all threads each, many get one thread each.
   template <class Body>
   void each(index rows, const Body& body) const {
     if (rows < concurrency_of(local_)) {
@@ -144,7 +144,7 @@ class ranks {
       local_.for_each(rows, host::grain_nanoseconds, [&](index k) { body(k, seq); });
     }
   }
-  /// This rank's parts of some sources, to be folded: nothing else happens here before all ranks have met.
+  /// This rank's parts of some sources, folded. A failure is kept until all ranks have met.
   template <class M, class Batch>
   [[nodiscard]] auto parts_of(communicator::attempt& attempted, const Batch& b, index first, index count, const M& m) const {
     std::vector<accumulator<M, element_in<Batch>>> parts;
@@ -241,8 +241,8 @@ class ranks {
     return std::bit_cast<State>(state);
   }
 
-  /// The scan of one part after what stands before it, and its last result: none where it is empty. The first of an exclusive
-  /// scan is not known here where the part begins with a tile.
+  /// Scans one part after the elements before it; returns its last result, or nullopt if the part is empty. In an exclusive
+  /// scan the first result is not known here if the part begins at a tile boundary.
   template <class M, class X, source Source, source Out, class Answer>
   [[nodiscard]] static std::optional<state_of<M>> scan_part(const host::pool& on, const accumulator<by_pieces<M>, X>& before,
                                                             const Source& s, const Out& out, const M& m, scan_kind kind,
@@ -263,7 +263,7 @@ class ranks {
     on.scan_on(chain, piece_of(s, done, s.size() - done), piece_of(out, done, s.size() - done), m, kind, answer);
     return chain.next().preceding;
   }
-  /// Places for answers that nothing need have before.
+  /// Places for answers that need no default constructor.
   template <class Place>
   struct into {
     using place = Place;
@@ -281,7 +281,7 @@ class ranks {
 
 namespace regroup {
 
-/// Runs of equal keys go from one rank to the next, where nobody counts them.
+/// Not available over ranks: runs of equal keys cross from one rank to the next, where nothing joins them.
 template <class Local, class Keys, class Range, class KeysOut, class Out, class M, class Projection = std::identity>
 index reduce_by_key(const mpi::ranks<Local>&, const Keys&, const Range&, KeysOut&&, Out&&, const M&, const Projection& = {}) {
   static_assert(!std::is_same_v<M, M>,
