@@ -8,7 +8,7 @@
 #include "attention_tile.hpp"
 #include "regroup/host/dispatch.hpp"
 #include "regroup/host/halves.hpp"
-#include "regroup/host/turn.hpp"
+#include "regroup/host/transpose.hpp"
 
 namespace regroup::attention_fold {
 
@@ -70,7 +70,7 @@ void place_rows(const E* first, index width, index n, const E** rows) {
 }  // namespace
 
 /// Rows of E, with zeros up to an even width. Where it is not the elements of a row that stand side by side but those of
-/// different ones, as where keys are kept transposed, they are turned, some at a time.
+/// different ones, as where keys are kept transposed, they are transposed, some at a time.
 template <class T>
 template <class E>
 void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, E* to) const {
@@ -92,13 +92,13 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
       copy([row](index c) { return row[c]; }, row_to, count);
     }
   };
-  const auto turn_rows = [&](const T* first, E* rows_to, index count) {
+  const auto transpose_rows = [&](const T* first, E* rows_to, index count) {
     constexpr index some = 64;
-    alignas(64) std::array<T, static_cast<std::size_t>(attention_tile_keys * some)> turned;
+    alignas(64) std::array<T, static_cast<std::size_t>(attention_tile_keys * some)> transposed;
     for (index c = 0; c < width; c += some) {
       const index wide = std::min(some, width - c);
-      host::turn(first + c * stride, stride, turned.data(), some, wide, count);
-      for (index i = 0; i < count; ++i) copy_beside(turned.data() + i * some, rows_to + i * padded + c, wide);
+      host::transpose(first + c * stride, stride, transposed.data(), some, wide, count);
+      for (index i = 0; i < count; ++i) copy_beside(transposed.data() + i * some, rows_to + i * padded + c, wide);
     }
   };
   const auto beside = [&](index j) {
@@ -112,7 +112,7 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
       if (stride == 1) {
         copy_beside(from[j], to + j * padded, width);
       } else if (run > 1) {
-        turn_rows(from[j], to + j * padded, run);
+        transpose_rows(from[j], to + j * padded, run);
       } else {
         copy([row = from[j], stride](index c) { return row[c * stride]; }, to + j * padded, width);
       }
@@ -167,13 +167,13 @@ void block<T>::mask(index first, index last, Real* s) {
     }
     return;
   }
-  Real turned[static_cast<std::size_t>(attention_tile_keys * tiles::most_queries)];
+  Real transposed[static_cast<std::size_t>(attention_tile_keys * tiles::most_queries)];
   for (index j = 0; j < n; ++j) {
-    for (index q = 0; q < lanes_; ++q) turned[j * lanes_ + q] = s[q * attention_tile_keys + j];
+    for (index q = 0; q < lanes_; ++q) transposed[j * lanes_ + q] = s[q * attention_tile_keys + j];
   }
-  p_.mask->apply(score_tile<Real>{turned, n, lanes_, first, batch_, heads_.data(), queries_.data()});
+  p_.mask->apply(score_tile<Real>{transposed, n, lanes_, first, batch_, heads_.data(), queries_.data()});
   for (index j = 0; j < n; ++j) {
-    for (index q = 0; q < lanes_; ++q) s[q * attention_tile_keys + j] = turned[j * lanes_ + q];
+    for (index q = 0; q < lanes_; ++q) s[q * attention_tile_keys + j] = transposed[j * lanes_ + q];
   }
 }
 

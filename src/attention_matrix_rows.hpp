@@ -122,7 +122,7 @@ inline void add_rows_of_values(const tile<T>& t) {
 }
 
 /// Weights of 32 keys: pairs of keys, a query a lane, become rows of queries.
-inline void turn_weights(const tile<T>& t, const span_of_keys& keys) {
+inline void transpose_weights(const tile<T>& t, const span_of_keys& keys) {
   for (index j = keys.first / 2; j < keys.last / 2; j += side) {
     packs<Pack, side> x;
     unrolled<side>([&](int i) { x[i] = Pack::load(t.pairs + (j + i) * side); });

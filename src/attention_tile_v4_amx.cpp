@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's kernels of bfloat16 for AMX: S^T = K Q^T and O^T += V^T P^T in products of 16 x 32 by 32 x 16, for 16 or 32
-// queries and 32 keys at a time; up to 16 queries alone (decoding) take O += P V, the same sums, which turns P and not V.
+// queries and 32 keys at a time; up to 16 queries alone (decoding) take O += P V, the same sums, which transposes P and not V.
 // K's rows, and V's columns, are packed into such matrices once for all blocks of queries that follow each other. A
 // product, to the bit (tdpbf16ps, properties/attention/matrices.cpp): two chains of fma from 0, over the even and over the
 // odd terms; their sum; that and what was there. Denormals are 0. Level: block.
@@ -244,7 +244,7 @@ void weights(const tile<T>& t) {
     }
     l.store(t.l + lane);
   }
-  if (t.by_rows && !keys.empty()) turn_weights(t, keys);
+  if (t.by_rows && !keys.empty()) transpose_weights(t, keys);
 }
 
 void settle(index lanes, index dv, const float* m, const float* frame, float* l, float* o, bool by_rows) {

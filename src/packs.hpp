@@ -214,12 +214,12 @@ struct pack {
 template <class Pack, int N>
 using packs = Pack[static_cast<std::size_t>(N)];
 
-/// width rows become width columns; `between` as turn has it.
+/// width rows become width columns; `between` as in transpose_square.
 template <class Pack, class Between = nothing>
 [[gnu::flatten]] inline void transpose(packs<Pack, Pack::width>& rows, const Between& between = {}) {
   typename Pack::vector x[Pack::width];
   unrolled<Pack::width>([&](int i) { x[i] = rows[i].x; });
-  turn(x, between);
+  transpose_square(x, between);
   unrolled<Pack::width>([&](int i) { rows[i].x = x[i]; });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of elements turned in registers. Shuffles stay within lanes of 16 bytes, or move whole lanes: instruction sets
+// Squares of elements transposed in registers. Shuffles stay within lanes of 16 bytes, or move whole lanes: instruction sets
 // have no others that are as cheap. Local to each instruction set's file. Level: lane.
 #pragma once
 
@@ -57,7 +57,7 @@ struct nothing {
 /// Rows become columns, in squares of a lane's width and within lanes: perfect shuffles of a square's halves. After pair i of
 /// them, between(i).
 template <class Vector, std::size_t Rows, class Between = nothing>
-inline void turn_in_lanes(Vector (&x)[Rows], const Between& between = {}) {
+inline void transpose_in_lanes(Vector (&x)[Rows], const Between& between = {}) {
   constexpr int n = lane_width<Vector>, half = n > 1 ? n / 2 : 1;
   constexpr int pairs = static_cast<int>(Rows) / 2;
   unrolled<std::countr_zero(unsigned{n})>([&](int round) {
@@ -74,10 +74,10 @@ inline void turn_in_lanes(Vector (&x)[Rows], const Between& between = {}) {
 
 /// A square: rows become columns.
 template <class Vector, std::size_t Rows, class Between = nothing>
-inline void turn(Vector (&x)[Rows], const Between& between = {}) {
+inline void transpose_square(Vector (&x)[Rows], const Between& between = {}) {
   static_assert(Rows == width_of<Vector>);
   constexpr int n = lane_width<Vector>, lanes = static_cast<int>(Rows) / n, pairs = static_cast<int>(Rows) / 2;
-  turn_in_lanes(x, between);
+  transpose_in_lanes(x, between);
   unrolled<std::countr_zero(unsigned{lanes})>([&](int round) {
     Vector y[Rows];
     unrolled<pairs>([&](int i) {

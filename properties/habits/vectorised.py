@@ -50,9 +50,9 @@ FOLDS = {
     "longest_run": "vpadd[bdq]",
     "fold_leaves<regroup::fanout": "vaddpd, vminpd|vcmp.*pd",
     "lowered<regroup::log_sum_exp<float> > >::fold": "vfm.*ps",
-    "lowered<regroup::log_sum_exp<float> > >::put_turned": "vfm.*ps",
+    "lowered<regroup::log_sum_exp<float> > >::put_transposed": "vfm.*ps",
     "lowered<log_add> >::fold": "vfm.*ps",
-    "lowered<log_add> >::put_turned": "vfm.*ps",
+    "lowered<log_add> >::put_transposed": "vfm.*ps",
     "copy_elements<regroup::projected<regroup::strided<float const>, softplus>": "vfm.*ps",
     "columns<regroup::plus<float> >": "vaddps",
     "columns<log_add>": "vfm.*ps",
@@ -77,12 +77,12 @@ FOLDS_OF_CLANG = {
     "fold_leaves<regroup::affine<float>": "vfm.*ps",
     "fold_leaves<regroup::affine<double>": "vfm.*pd",
     "lowered<regroup::maximum<float> > >::fold": "vmaxps|vcmp.*ps",
-    "lowered<regroup::maximum<float> > >::put_turned": "vmaxps|vcmp.*ps",
+    "lowered<regroup::maximum<float> > >::put_transposed": "vmaxps|vcmp.*ps",
     "lowered<regroup::affine<double> > >::fold": "vfm.*pd",
-    "lowered<regroup::affine<double> > >::put_turned": "vfm.*pd",
+    "lowered<regroup::affine<double> > >::put_transposed": "vfm.*pd",
 }
 # Of a long combine, whose loops g++ likes to fill with jumps: all of them.
-LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_turned": 3, "columns<log_add>": 3}
+LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_transposed": 3, "columns<log_add>": 3}
 # What asks memory, and how: pages are found (t0); lines are brought to the first cache (t0) or the second (t1).
 ASKS = {
     "fold_tiles<regroup::plus<float>": "prefetcht0",

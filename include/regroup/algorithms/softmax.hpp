@@ -101,7 +101,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   };
   if constexpr (has_row_kernels<x, y>) {
     using columns = columns_as_rows<x, y>;
-    if (group > 1 && !is_contiguous && are_turned(length) && host::are_enough(ex, count, length)) {
+    if (group > 1 && !is_contiguous && are_transposed(length) && host::are_enough(ex, count, length)) {
       const index together = columns::together(length);
       in_groups(count >= 4 * together * threads ? together : group, [&](index first, index last) {
         columns(length).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {

@@ -15,7 +15,7 @@
 namespace regroup::softmax_parts {
 
 /// Whether columns of this length are swept this way; shorter ones go abreast (softmax_abreast.hpp).
-constexpr bool are_turned(index length) { return length > 3 * lanes && length <= index{1} << 20; }
+constexpr bool are_transposed(index length) { return length > 3 * lanes && length <= index{1} << 20; }
 
 /// Memory for several columns of one length as rows, and for their outputs: the same memory if the types are the same.
 template <class X, class Y>

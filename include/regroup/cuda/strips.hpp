@@ -65,7 +65,7 @@ class held_strip {
         if (neighbour(k, c) < left_) element(k, c) = seen(*own);
         own += warp_threads * x.stride;
       });
-      each_step([&](int k) { turn<true>(b, &element(k, 0)); });
+      each_step([&](int k) { transpose<true>(b, &element(k, 0)); });
     }
   }
 
@@ -97,7 +97,7 @@ class held_strip {
       auto* own = y.first + (first + thread_) * y.stride;
       each_step([&](int k) {
         Real mapped[] = {f(element(k, 0)), f(element(k, 1)), f(element(k, 2)), f(element(k, 3))};
-        turn<false>(b, mapped);
+        transpose<false>(b, mapped);
         each_of([&](int c) {
           if (neighbour(k, c) < left_) *own = static_cast<Y>(mapped[c]);
           own += warp_threads * y.stride;
@@ -121,7 +121,7 @@ class held_strip {
   }
   /// From the places that a thread reads of a step to those that it holds, or back, by shared memory without bank conflicts.
   template <bool IsRead, block Block>
-  constexpr void turn(Block& b, Real* x) const {
+  constexpr void transpose(Block& b, Real* x) const {
     constexpr int padded = static_cast<int>(lanes) + quad_elements;
     auto stage = b.template shared<staged, Warps * padded>();
     const int own = b.thread() / warp_threads * padded;

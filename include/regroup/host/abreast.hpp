@@ -249,7 +249,7 @@ class group_fold {
   static constexpr bool by_elements = folds_elements<M, X>();
 
  public:
-  /// The longest row worth turning when its elements stand side by side: none where each is folded alone after all.
+  /// The longest row worth transposing when its elements stand side by side: none where each is folded alone after all.
   static constexpr index longest = by_elements ? lanes : 0;
   /// Columns that are folded together, at most.
   static constexpr index columns_together = by_elements && !has_members<M> ? most_columns<state> : abreast;

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "regroup/host/turn.hpp"
+#include "regroup/host/transpose.hpp"
 #include "regroup/memory.hpp"
 #include "regroup/source.hpp"
 
@@ -24,7 +24,7 @@ void pack_rows(const grid<const X>& g, X* to) {
     return;
   }
   if (g.stride == 1) {
-    turn(g.first, g.pitch, to, abreast, g.rows, g.length);
+    transpose(g.first, g.pitch, to, abreast, g.rows, g.length);
   } else {
     for (index i = 0; i < g.length; ++i) {
       for (index k = 0; k < g.rows; ++k) to[i * abreast + k] = g(i, k);
@@ -42,7 +42,7 @@ void unpack_rows(const X* from, const grid<X>& g) {
   if (g.pitch == 1 && g.rows == abreast) {
     for (index i = 0; i < g.length; ++i) std::copy_n(from + i * abreast, abreast, g.first + i * g.stride);
   } else if (g.stride == 1) {
-    turn(from, abreast, g.first, g.pitch, g.length, g.rows);
+    transpose(from, abreast, g.first, g.pitch, g.length, g.rows);
   } else {
     for (index i = 0; i < g.length; ++i) {
       for (index k = 0; k < g.rows; ++k) g(i, k) = from[i * abreast + k];
@@ -99,7 +99,7 @@ void each_element(const grid<X>& g, const Body& body) {
 /// to[k * step + i] = element i of row k.
 template <class X>
 void set_apart(const grid<const X>& g, X* to, index step) {
-  if (g.pitch == 1) return turn(g.first, g.stride, to, step, g.length, g.rows);
+  if (g.pitch == 1) return transpose(g.first, g.stride, to, step, g.length, g.rows);
   each_element(g, [&](index i, index k) { to[k * step + i] = g(i, k); });
 }
 /// And back.
@@ -108,7 +108,7 @@ void put_back(const X* from, index step, const grid<X>& g) {
   if (g.pitch != 1) return each_element(g, [&](index i, index k) { g(i, k) = from[k * step + i]; });
   constexpr index some = 16;  // elements of all rows, so that the lines they share are written one after another
   for (index i = 0; i < g.length; i += some) {
-    turn(from + i, step, g.first + i * g.stride, g.stride, g.rows, std::min(some, g.length - i));
+    transpose(from + i, step, g.first + i * g.stride, g.stride, g.rows, std::min(some, g.length - i));
   }
 }
 

@@ -14,7 +14,7 @@
 #include "regroup/host/columns.hpp"
 #include "regroup/host/squares.hpp"
 #include "regroup/host/tile.hpp"
-#include "regroup/host/turn.hpp"
+#include "regroup/host/transpose.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup::host {
@@ -113,7 +113,7 @@ struct block {
       Square::store(x[q], reinterpret_cast<word*>(to) + q * side, piece_elements * Words);
   }
   /// Element e of the pieces.
-  [[nodiscard]] auto row(index e) { return turned_lanes<X, Words, side>(reinterpret_cast<X*>(x), e); }
+  [[nodiscard]] auto row(index e) { return transposed_lanes<X, Words, side>(reinterpret_cast<X*>(x), e); }
 
   /// Calls body(e, k) for element e of piece k. g++ unrolls so short a loop and then vectorises it only if the body is quick;
   /// otherwise it must stay a loop until it is vectorised.
@@ -187,43 +187,43 @@ inline constexpr index long_words_of = [] {
 /// Calls body with the same tile, its pieces transposed if its elements can be copied as bytes and are small, or have members
 /// of 8 bytes. Meanwhile the next tile is prefetched, because hardware does not foresee pieces.
 template <class State, class X, class Body>
-void with_turned(const tile<load_from<X>>& t, traffic& memory, const Body& body) {
+void with_transposed(const tile<load_from<X>>& t, traffic& memory, const Body& body) {
   constexpr bool is_small = sizeof(X) <= 16;
   constexpr index words = is_small ? words_of_state<X, State> : long_words_of<X>;
   if constexpr (is_movable<X> && (is_small || words > 1)) {
-    constexpr index pitch = is_small ? lanes : turned_pitch;
-    alignas(64) std::array<X, static_cast<std::size_t>(pitch * piece_elements)> turned;
+    constexpr index pitch = is_small ? lanes : transposed_pitch;
+    alignas(64) std::array<X, static_cast<std::size_t>(pitch * piece_elements)> transposed;
     memory.fetch(t.load().first + t.size(), static_cast<std::size_t>(t.size()) * sizeof(X));
-    turn<words, pitch>(t.load().first, turned.data(), t.size(), turning_to::lanes, &memory);
-    body(tile<load_turned<X, words, pitch>>{{turned.data()}, t.size()});
+    transpose<words, pitch>(t.load().first, transposed.data(), t.size(), transposed_to::lanes, &memory);
+    body(tile<load_transposed<X, words, pitch>>{{transposed.data()}, t.size()});
   } else {
     body(t);
   }
 }
 template <class State, class Tile, class Body>
-void with_turned(const Tile& t, traffic&, const Body& body) {
+void with_transposed(const Tile& t, traffic&, const Body& body) {
   body(t);
 }
 
 /// lane[j] = left fold of piece j of a tile.
 template <class M, class Tile>
-void fold_turned(const M& m, const Tile& t, columns<state_of<M>>& lane) {
+void fold_transposed(const M& m, const Tile& t, columns<state_of<M>>& lane) {
   traffic memory;
-  with_turned<state_of<M>>(t, memory, [&](const auto& turned) {
-    constexpr std::size_t lines = lanes * sizeof(t[0]) / cache_line / 2 + 1;  // turning had the others, at most
-    fold_pieces(m, turned, lane, [&](auto&&...) { memory.step<lines>([](auto&&...) {}); });
+  with_transposed<state_of<M>>(t, memory, [&](const auto& transposed) {
+    constexpr std::size_t lines = lanes * sizeof(t[0]) / cache_line / 2 + 1;  // transposing had the others, at most
+    fold_pieces(m, transposed, lane, [&](auto&&...) { memory.step<lines>([](auto&&...) {}); });
   });
 }
 template <class M, class Tile>
 void fold_lanes(const M& m, const Tile& t, columns<state_of<M>>& lane) {
-  fold_turned(m, t, lane);
+  fold_transposed(m, t, lane);
 }
 template <class M, class X>
 requires(words_in_squares<M, X> > 0)
 void fold_lanes(const M& m, const tile<load_from<X>>& t, columns<state_of<M>>& lane) {
   using word = word_in_squares<M, X>;
   constexpr index few = 3 * piece_elements, square = 32 / index{sizeof(word)} * piece_elements;
-  if (t.size() > few && t.size() < square) return fold_turned(m, t, lane);  // pieces enough for a vector, not for a square
+  if (t.size() > few && t.size() < square) return fold_transposed(m, t, lane);  // pieces enough for a vector, not for a square
   dispatch_squares<word>([&]<class Square>(Square) {
     const auto* next = reinterpret_cast<const std::byte*>(t.load().first + t.size());
     fold_squares<Square>(m, t.load().first, t.size(), lane, nullptr, [&] {

@@ -82,7 +82,7 @@ class vector_square {
         const half high = *reinterpret_cast<const half_anywhere*>(row + static_cast<index>(in_half) * step);
         join(low, high, x[k], places{});
       });
-      turn_halves(x);
+      transpose_halves(x);
       unrolled<in_half>([&](auto i) {
         vector row = x[i];
         hide(row);
@@ -100,7 +100,7 @@ class vector_square {
 #endif
         x[part][i] = row;
       });
-      turn_halves(x[part]);
+      transpose_halves(x[part]);
     });
     unrolled<2>([&](auto part) {
       unrolled<in_half>([&](auto k) {
@@ -149,7 +149,7 @@ class vector_square {
         a, b, static_cast<int>(I / in_half * in_half + Part * (in_half / 2) + I % in_half / 2 + I % 2 * side)...);
   }
   /// Rows become columns, within halves: perfect shuffles of the rows.
-  static void turn_halves(vector (&x)[in_half]) {
+  static void transpose_halves(vector (&x)[in_half]) {
     constexpr std::size_t pairs = in_half / 2;
     unrolled<pairs>([&](auto) {  // 1 or 2 rounds
       vector y[in_half];

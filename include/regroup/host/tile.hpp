@@ -100,17 +100,17 @@ struct load_numbered {
 };
 
 /// The distance between words of the lanes of large elements: no power of two, which would put their lines into few cache sets.
-inline constexpr index turned_pitch = lanes + 8;
+inline constexpr index transposed_pitch = lanes + 8;
 
 /// The lanes of element `i` of a tile whose pieces have been transposed word by word: word w of that element of piece j is at
 /// [(i * Words + w) * Pitch + j].
 template <class X, index Words, index Pitch = lanes>
-class turned_lanes {
+class transposed_lanes {
   using element = std::remove_const_t<X>;
   using word = std::conditional_t<std::is_const_v<X>, const word_of<element, Words>, word_of<element, Words>>;
 
  public:
-  turned_lanes(X* turned, index i) : first_(reinterpret_cast<word*>(turned) + i * Words * Pitch) {}
+  transposed_lanes(X* transposed, index i) : first_(reinterpret_cast<word*>(transposed) + i * Words * Pitch) {}
   [[nodiscard]] element get(index j) const {
     if constexpr (Words == 1) {
       return first_[j];
@@ -132,13 +132,13 @@ class turned_lanes {
 
 /// Reads such a tile.
 template <class X, index Words, index Pitch = lanes>
-struct load_turned {
-  const X* turned;
+struct load_transposed {
+  const X* transposed;
   constexpr decltype(auto) at(index i, index j) const {
     if constexpr (Words == 1) {
-      return widen(turned[i * Pitch + j]);
+      return widen(transposed[i * Pitch + j]);
     } else {
-      return turned_lanes<const X, Words, Pitch>(turned, i).get(j);
+      return transposed_lanes<const X, Words, Pitch>(transposed, i).get(j);
     }
   }
 };

@@ -145,8 +145,8 @@ class tile_scanner {
         });
       } else {
         dispatch([&] {
-          turn<words>(data, buffers_->elements.data(), count_, turning_to::lanes, &memory_);
-          const tile<load_turned<X, words>> elements{{buffers_->elements.data()}, count_};
+          transpose<words>(data, buffers_->elements.data(), count_, transposed_to::lanes, &memory_);
+          const tile<load_transposed<X, words>> elements{{buffers_->elements.data()}, count_};
           const auto seen = [&](auto&&...) { step(); };
           if constexpr (keeps) {
             keep_pieces(
@@ -197,15 +197,15 @@ class tile_scanner {
   static constexpr bool shares = keeps && std::is_same_v<X, Place>;
   static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
-    alignas(64) std::array<X, by_squares ? 0 : tile_elements> elements;              // turned
+    alignas(64) std::array<X, by_squares ? 0 : tile_elements> elements;              // transposed
     std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
-    alignas(64) std::array<Place, shares ? 0 : tile_elements> turned;                // the answers, lane by lane
+    alignas(64) std::array<Place, shares ? 0 : tile_elements> transposed;                // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
   };
   /// The prefixes that end with element i of the pieces; they may be in the memory of that element.
   [[nodiscard]] decltype(auto) kept_at(index i) {
     if constexpr (keeps_in_place) {
-      return turned_lanes<state, words>(buffers_->elements.data(), i);
+      return transposed_lanes<state, words>(buffers_->elements.data(), i);
     } else {
       return (buffers_->kept[static_cast<std::size_t>(i)]);
     }
@@ -214,7 +214,7 @@ class tile_scanner {
     if constexpr (shares) {
       return buffers_->elements.data();
     } else {
-      return buffers_->turned.data();
+      return buffers_->transposed.data();
     }
   }
   /// Of this tile, where none is being written; there is room before them for `preceding`.
@@ -251,7 +251,7 @@ class tile_scanner {
         memory_ = memory;
       });
     } else {
-      put_turned(in, to);
+      put_transposed(in, to);
     }
     const Place* const from = answers - shift_;
     const auto bytes = static_cast<std::size_t>(count_) * sizeof(Place);
@@ -266,13 +266,13 @@ class tile_scanner {
     }
   }
 
-  /// The answers by lanes, then turned.
-  void put_turned(const tile_carry<state>& in, Place* to) {
+  /// The answers by lanes, then transposed.
+  void put_transposed(const tile_carry<state>& in, Place* to) {
     dispatch([&] {
       const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
-      Place* const turned = answers_by_lanes();
+      Place* const transposed = answers_by_lanes();
       const auto answer_lanes = [&](index i, index present, const auto& lane) {
-        const turned_lanes<Place, words_of_state<Place, state>> row(turned, i);
+        const transposed_lanes<Place, words_of_state<Place, state>> row(transposed, i);
         if constexpr (!is_quick<M> && has_lower<M>) {  // two short chains of instructions, not one long
           columns<state> joined;
           for (index j = 0; j < present; ++j) joined.set(j, m_(before.get(j), lane.get(j)));
@@ -290,9 +290,9 @@ class tile_scanner {
         });
       } else {
         columns<state> within;
-        fold_pieces(m_, tile<load_turned<X, words>>{{buffers_->elements.data()}, count_}, within, answer_lanes);
+        fold_pieces(m_, tile<load_transposed<X, words>>{{buffers_->elements.data()}, count_}, within, answer_lanes);
       }
-      turn<words_of_state<Place, state>>(turned, to, count_, turning_to::pieces, &memory_);
+      transpose<words_of_state<Place, state>>(transposed, to, count_, transposed_to::pieces, &memory_);
     });
   }
 

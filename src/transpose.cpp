@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix turned on any processor, in blocks of 16 bytes by 16 where it is x86-64, and which instruction set serves.
+// A matrix transposed on any processor, in blocks of 16 bytes by 16 where it is x86-64, and which instruction set serves.
 #include "targets.hpp"
-#include "turn_blocks.hpp"
+#include "transpose_blocks.hpp"
 
-namespace regroup::host::turning {
+namespace regroup::host::transposition {
 
 namespace {
 
@@ -22,4 +22,4 @@ void half_words(const matrix& x) { best().half_words(x); }
 void words(const matrix& x) { best().words(x); }
 void long_words(const matrix& x) { best().long_words(x); }
 
-}  // namespace regroup::host::turning
+}  // namespace regroup::host::transposition

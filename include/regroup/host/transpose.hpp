@@ -10,10 +10,10 @@
 
 namespace regroup::host {
 
-/// Where an element of a tile stands: piece by piece, as in memory, or as `turned_lanes` finds it.
-enum class turning_to { lanes, pieces };
+/// Where an element of a tile stands: piece by piece, as in memory, or as `transposed_lanes` finds it.
+enum class transposed_to { lanes, pieces };
 
-namespace turning {
+namespace transposition {
 /// A transpose of `rows` x `columns` elements, to[c * to_pitch + r] = from[r * from_pitch + c], and the memory traffic beside
 /// it: one line for every two that are transposed.
 struct matrix {
@@ -27,20 +27,20 @@ struct matrix {
 void half_words(const matrix& x);
 void words(const matrix& x);
 void long_words(const matrix& x);
-}  // namespace turning
+}  // namespace transposition
 
 /// Transposes a matrix: to[c * to_pitch + r] = from[r * from_pitch + c].
 template <class X>
 requires std::is_trivially_copyable_v<X>
-void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns,
+void transpose(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns,
           traffic* meanwhile = nullptr) {
-  const turning::matrix x{from, from_pitch, to, to_pitch, rows, columns, meanwhile};
+  const transposition::matrix x{from, from_pitch, to, to_pitch, rows, columns, meanwhile};
   if constexpr (sizeof(X) == 2) {
-    turning::half_words(x);
+    transposition::half_words(x);
   } else if constexpr (sizeof(X) == 4) {
-    turning::words(x);
+    transposition::words(x);
   } else if constexpr (sizeof(X) == 8) {
-    turning::long_words(x);
+    transposition::long_words(x);
   } else {
     for (index r = 0; r < rows; ++r) {
       for (index c = 0; c < columns; ++c) to[c * to_pitch + r] = from[r * from_pitch + c];
@@ -51,22 +51,22 @@ void turn(const X* from, index from_pitch, X* to, index to_pitch, index rows, in
 /// `n` elements of a tile, from the first of some piece on, word by word.
 template <index Words = 1, index Pitch = lanes, class X>
 requires std::is_trivially_copyable_v<X>
-void turn(const X* from, X* to, index n, turning_to where, traffic* meanwhile = nullptr) {
+void transpose(const X* from, X* to, index n, transposed_to where, traffic* meanwhile = nullptr) {
   constexpr index in_piece = piece_elements * Words;
   const index whole = n / piece_elements;
   const auto* const in = reinterpret_cast<const word_of<X, Words>*>(from);
   auto* const out = reinterpret_cast<word_of<X, Words>*>(to);
-  if (where == turning_to::lanes) {
-    turn(in, in_piece, out, Pitch, whole, in_piece, meanwhile);
+  if (where == transposed_to::lanes) {
+    transpose(in, in_piece, out, Pitch, whole, in_piece, meanwhile);
   } else {
-    turn(in, Pitch, out, in_piece, in_piece, whole, meanwhile);
+    transpose(in, Pitch, out, in_piece, in_piece, whole, meanwhile);
   }
   for (index k = whole * piece_elements; k < n; ++k) {
     const index i = k % piece_elements, j = k / piece_elements;
-    if (where == turning_to::lanes) {
-      turned_lanes<X, Words, Pitch>(to, i).set(j, from[k]);
+    if (where == transposed_to::lanes) {
+      transposed_lanes<X, Words, Pitch>(to, i).set(j, from[k]);
     } else {
-      to[k] = turned_lanes<const X, Words, Pitch>(from, i).get(j);
+      to[k] = transposed_lanes<const X, Words, Pitch>(from, i).get(j);
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix turned by square blocks, of which each instruction set's file knows its own. Level: lane.
+// A matrix transposed by square blocks, of which each instruction set's file knows its own. Level: lane.
 #pragma once
 
 #if defined(__x86_64__)
@@ -10,10 +10,10 @@
 #include <cstdint>
 #include <cstring>
 
-#include "regroup/host/turn.hpp"
+#include "regroup/host/transpose.hpp"
 #include "shuffles.hpp"
 
-namespace regroup::host::turning {
+namespace regroup::host::transposition {
 
 /// Of elements of 2, 4 and 8 bytes.
 struct turners {
@@ -54,12 +54,12 @@ struct block {
   static constexpr int steps = std::max(in_lane * Bytes / 128, 1);
   /// Steps are in bytes.
   template <class Meanwhile>
-  [[gnu::always_inline]] static void turn(const char* from, index from_step, char* to, index to_step,
+  [[gnu::always_inline]] static void transpose(const char* from, index from_step, char* to, index to_step,
                                           const Meanwhile& meanwhile) {
     for (index part = 0; part < side / in_lane; ++part, from += 16, to += in_lane * to_step) {
       vector x[static_cast<std::size_t>(in_lane)];
       unrolled<in_lane>([&](int i) { x[i] = joined(from + i * from_step, in_lane * from_step); });
-      turn_in_lanes(x);
+      transpose_in_lanes(x);
       for (int step = 0; step < steps / 2; ++step) meanwhile();
       unrolled<in_lane>([&](int i) { std::memcpy(to + i * to_step, &x[i], Bytes); });
       for (int step = steps / 2; step < steps; ++step) meanwhile();
@@ -88,10 +88,10 @@ struct block {
   }
 };
 
-/// By squares of Bytes; what is left over is turned with elements beside it again, in a square that ends where they do. A
-/// matrix narrower than a square is turned by smaller ones, or element by element.
+/// By squares of Bytes; what is left over is transposed with elements beside it again, in a square that ends where they do. A
+/// matrix narrower than a square is transposed by smaller ones, or element by element.
 template <class Word, int Bytes, class Meanwhile>
-[[gnu::always_inline]] inline void turn_by_squares(const matrix& x, const Meanwhile& meanwhile) {
+[[gnu::always_inline]] inline void transpose_by_squares(const matrix& x, const Meanwhile& meanwhile) {
   using square = block<Word, Bytes>;
   constexpr index size = square::size, side = square::side;
   const index rows = x.rows, columns = x.columns, from_step = x.from_pitch * size, to_step = x.to_pitch * size;
@@ -107,12 +107,12 @@ template <class Word, int Bytes, class Meanwhile>
         for (index i = 0; far && c % (64 / size) == 0 && i < side; ++i) {
           __builtin_prefetch(in + (row + i) * from_step + column * size + next);
         }
-        square::turn(in + row * from_step + column * size, from_step, out + column * to_step + row * size, to_step,
+        square::transpose(in + row * from_step + column * size, from_step, out + column * to_step + row * size, to_step,
                      meanwhile);
       }
     }
   } else if constexpr (Bytes > 16) {
-    turn_by_squares<Word, Bytes / 2>(x, meanwhile);
+    transpose_by_squares<Word, Bytes / 2>(x, meanwhile);
   } else {
     for (index r = 0; r < rows; ++r) {
       for (index c = 0; c < columns; ++c) std::memcpy(out + c * to_step + r * size, in + r * from_step + c * size, size);
@@ -121,17 +121,17 @@ template <class Word, int Bytes, class Meanwhile>
 }
 
 template <class Word, int Bytes>
-void turn_by(const matrix& x) {
-  if (x.meanwhile == nullptr) return turn_by_squares<Word, Bytes>(x, [] {});
+void transpose_by(const matrix& x) {
+  if (x.meanwhile == nullptr) return transpose_by_squares<Word, Bytes>(x, [] {});
   traffic t = *x.meanwhile;  // in registers
-  turn_by_squares<Word, Bytes>(x, [&] { t.step(copy_line<Bytes>); });
+  transpose_by_squares<Word, Bytes>(x, [&] { t.step(copy_line<Bytes>); });
   *x.meanwhile = t;
 }
 
 template <int Bytes>
 constexpr turners turners_of() {
-  return {turn_by<std::uint16_t, Bytes>, turn_by<std::uint32_t, Bytes>, turn_by<std::uint64_t, Bytes>};
+  return {transpose_by<std::uint16_t, Bytes>, transpose_by<std::uint32_t, Bytes>, transpose_by<std::uint64_t, Bytes>};
 }
 
 }  // namespace
-}  // namespace regroup::host::turning
+}  // namespace regroup::host::transposition

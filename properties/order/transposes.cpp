@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Turning a tile moves every element to [place in its piece * L + piece], or each of its words to lanes of its own, and nothing
-// else, for elements of any size and any number of them; turning back gives the tile.
+// else, for elements of any size and any number of them; transposing back gives the tile.
 #include <regroup/host/seq.hpp>
-#include <regroup/host/turn.hpp>
+#include <regroup/host/transpose.hpp>
 #include <regroup/reduce.hpp>
 #include <regroup/scan.hpp>
 
@@ -22,8 +22,8 @@ using regroup::index;
 using regroup::lanes;
 using regroup::tile_elements;
 using regroup::host::piece_elements;
-using regroup::host::turn;
-using regroup::host::turning_to;
+using regroup::host::transpose;
+using regroup::host::transposed_to;
 
 template <class T>
 struct several {
@@ -34,31 +34,31 @@ struct several {
 };
 
 template <class X>
-class turning : public testing::Test {};
+class transposes : public testing::Test {};
 using sizes =
     testing::Types<std::uint16_t, std::uint32_t, std::uint64_t, several<std::uint16_t>, several<std::uint64_t>>;
-TYPED_TEST_SUITE(turning, sizes);
+TYPED_TEST_SUITE(transposes, sizes);
 
-TYPED_TEST(turning, moves_each_element_to_its_lane_and_back) {
+TYPED_TEST(transposes, moves_each_element_to_its_lane_and_back) {
   const TypeParam untouched(50000);
   std::vector<TypeParam> x;
   for (index i = 0; i < tile_elements; ++i) x.emplace_back(i);
   std::vector<index> counts = {tile_elements, tile_elements - 1, tile_elements / 2 + 5, 3000};
   for (index n = 0; n <= 20 * piece_elements; n += n < 2 * piece_elements ? 1 : 7) counts.push_back(n);
   for (const index n : counts) {
-    std::vector<TypeParam> turned(x.size(), untouched), back(x.size(), untouched);
-    turn(x.data(), turned.data(), n, turning_to::lanes);
-    turn(turned.data(), back.data(), n, turning_to::pieces);
+    std::vector<TypeParam> transposed(x.size(), untouched), back(x.size(), untouched);
+    transpose(x.data(), transposed.data(), n, transposed_to::lanes);
+    transpose(transposed.data(), back.data(), n, transposed_to::pieces);
     for (index i = 0; i < tile_elements; ++i) {
       const auto at = static_cast<std::size_t>(i);
       const auto place = static_cast<std::size_t>(i % piece_elements * lanes + i / piece_elements);
       ASSERT_EQ(back[at], i < n ? x[at] : untouched) << n << ' ' << i;
-      ASSERT_EQ(turned[place], i < n ? x[at] : untouched) << n << ' ' << i;
+      ASSERT_EQ(transposed[place], i < n ? x[at] : untouched) << n << ' ' << i;
     }
   }
 }
 
-/// Elements of several words are turned word by word.
+/// Elements of several words are transposed word by word.
 template <class T>
 struct pair {
   T a;
@@ -71,11 +71,11 @@ struct two_words {
   bool operator==(const two_words&) const = default;
 };
 template <class X>
-class turning_of_words : public testing::Test {};
+class transposes_of_words : public testing::Test {};
 using in_words = testing::Types<pair<float>, pair<std::int32_t>, two_words>;
-TYPED_TEST_SUITE(turning_of_words, in_words);
+TYPED_TEST_SUITE(transposes_of_words, in_words);
 
-TYPED_TEST(turning_of_words, stand_apart_in_their_lanes) {
+TYPED_TEST(transposes_of_words, stand_apart_in_their_lanes) {
   using word = regroup::host::word_of<TypeParam, 2>;
   constexpr index words = regroup::host::words_of<TypeParam>();
   static_assert(words == 2);
@@ -83,12 +83,12 @@ TYPED_TEST(turning_of_words, stand_apart_in_their_lanes) {
     return TypeParam{static_cast<decltype(TypeParam::a)>(i + 1), static_cast<decltype(TypeParam::b)>(-i)};
   };
   for (const index n : {index{1}, index{31}, index{32}, index{300}, index{4000}, tile_elements}) {
-    std::vector<TypeParam> x, back(static_cast<std::size_t>(tile_elements)), turned = back;
+    std::vector<TypeParam> x, back(static_cast<std::size_t>(tile_elements)), transposed = back;
     for (index i = 0; i < n; ++i) x.push_back(element(i));
-    turn<words>(x.data(), turned.data(), n, turning_to::lanes);
-    turn<words>(turned.data(), back.data(), n, turning_to::pieces);
+    transpose<words>(x.data(), transposed.data(), n, transposed_to::lanes);
+    transpose<words>(transposed.data(), back.data(), n, transposed_to::pieces);
     std::vector<word> seen(static_cast<std::size_t>(words * tile_elements));
-    std::memcpy(seen.data(), turned.data(), seen.size() * sizeof(word));
+    std::memcpy(seen.data(), transposed.data(), seen.size() * sizeof(word));
     for (index i = 0; i < n; ++i) {
       ASSERT_EQ(back[static_cast<std::size_t>(i)], element(i)) << n << ' ' << i;
       const auto lane = static_cast<std::size_t>(i % piece_elements * words * lanes + i / piece_elements);
@@ -107,7 +107,7 @@ struct hashed_triples : order::hashed<order::rule::pieces> {
 };
 static_assert(regroup::host::words_of<triple>() == 3);
 
-TEST(turning_words, folds_in_the_order_of_any_element) {
+TEST(transposes_words, folds_in_the_order_of_any_element) {
   for (const index n : {1, 31, 32, 33, 100, 127, 1000, 4095, 4096, 4097, 10'000}) {
     std::vector<triple> x;
     std::vector<order::word> lifted;
@@ -170,7 +170,7 @@ void expect_moved_whole() {
   EXPECT_EQ(regroup::reduce(regroup::seq, x, hashed_numbers<X>{}),
             regroup::reduce(regroup::seq, numbers, order::hashed<order::rule::pieces>{}));
 }
-TEST(turning_nothing, what_cannot_be_taken_apart) {
+TEST(transposes_nothing, what_cannot_be_taken_apart) {
   expect_moved_whole<bit_fields>();
   expect_moved_whole<one_of_two>();
   expect_moved_whole<packed>();
