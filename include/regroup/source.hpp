@@ -218,6 +218,10 @@ concept source = std::copy_constructible<S> && requires(const S& s, index i) {
 
 template <source Source>
 using element_of = std::remove_cvref_t<decltype(std::declval<const Source&>()[index{}])>;
+template <class Batch>
+using source_in = std::remove_cvref_t<decltype(std::declval<const Batch&>()[index{}])>;
+template <class Batch>
+using element_in = element_of<source_in<Batch>>;
 
 /// The type that is written to an output: its element type, or its member type `place` if writing converts.
 template <source Out>
@@ -239,6 +243,17 @@ constexpr auto contiguous(const Source& s) noexcept {
     return s.contiguous();
   } else {
     return static_cast<const element_of<Source>*>(nullptr);
+  }
+}
+
+/// Where the elements from `first` on lie in memory, or nullptr.
+template <source Source>
+constexpr auto contiguous_from(const Source& s, index first) noexcept {
+  if constexpr (requires { s.contiguous(); }) {
+    const auto all = s.contiguous();
+    return all == nullptr ? all : all + first;
+  } else {
+    return nullptr;
   }
 }
 

@@ -174,6 +174,10 @@ view(R&& range) -> view<std::remove_reference_t<std::ranges::range_reference_t<R
 template <mdspan_like V>
 view(const V& other) -> view<typename V::element_type>;
 
+/// The type of the elements of a view, or of what becomes one, without const.
+template <class V>
+using element_of_view = std::remove_const_t<typename decltype(view(std::declval<const V&>()))::element_type>;
+
 template <class V>
 inline constexpr bool is_view = false;
 template <class T>

@@ -35,10 +35,6 @@ std::vector<index> integers(const View& numbers, int rank, const char* what) {
   return result;
 }
 
-/// The element type of whatever makes a view.
-template <class View>
-using element_of_view = std::remove_const_t<typename decltype(view(std::declval<const View&>()))::element_type>;
-
 /// The queries as a view; they must have the keys' element type.
 template <class T, class Q>
 view<const T> queries(const Q& q) {
@@ -101,8 +97,8 @@ attention_source<T> paged(attention_source<T> keys, const view<Page>& table, ind
 
 /// Keys k (..., Hkv, Nk, d) and values v (..., Hkv, Nk, dv) of the queries' rank, with any strides. `attention` checks shapes.
 template <class K, class V>
-attention_source<attention_keys::element_of_view<K>> dense(const K& k, const V& v) {
-  static_assert(std::same_as<attention_keys::element_of_view<K>, attention_keys::element_of_view<V>>,
+attention_source<element_of_view<K>> dense(const K& k, const V& v) {
+  static_assert(std::same_as<element_of_view<K>, element_of_view<V>>,
                 "regroup: keys and values have one element type");
   return {.k = view(k), .v = view(v)};
 }
@@ -154,19 +150,19 @@ struct ragged_source {
 /// Queries q (tokens, H, d) of B requests: request b has the tokens [offsets[b], offsets[b + 1]) (integers, shape (B + 1,),
 /// from 0 to the number of tokens). Throws shape_error for other ranks, and offsets_error.
 template <class Q, class Offsets>
-ragged_queries<attention_keys::element_of_view<Q>> ragged(const Q& q, const Offsets& offsets) {
-  ragged_queries<attention_keys::element_of_view<Q>> result{view(q), attention_keys::integers(offsets, 1, "an offsets array")};
+ragged_queries<element_of_view<Q>> ragged(const Q& q, const Offsets& offsets) {
+  ragged_queries<element_of_view<Q>> result{view(q), attention_keys::integers(offsets, 1, "an offsets array")};
   attention_keys::check_ragged(result.q, "queries");
   attention_keys::check_offsets(result.offsets, result.q.extent(0), "queries");
   return result;
 }
 /// Keys k (tokens, Hkv, d) and values v (tokens, Hkv, dv) of B requests, with offsets of their own. Throws as for queries.
 template <class K, class V, class Offsets>
-ragged_source<attention_keys::element_of_view<K>> ragged(const K& k, const V& v, const Offsets& offsets) {
-  static_assert(std::same_as<attention_keys::element_of_view<K>, attention_keys::element_of_view<V>>,
+ragged_source<element_of_view<K>> ragged(const K& k, const V& v, const Offsets& offsets) {
+  static_assert(std::same_as<element_of_view<K>, element_of_view<V>>,
                 "regroup: keys and values have one element type");
-  ragged_source<attention_keys::element_of_view<K>> result{view(k), view(v),
-                                                           attention_keys::integers(offsets, 1, "an offsets array")};
+  ragged_source<element_of_view<K>> result{view(k), view(v),
+                                            attention_keys::integers(offsets, 1, "an offsets array")};
   attention_keys::check_ragged(result.k, "keys");
   attention_keys::check_ragged(result.v, "values");
   attention_keys::check_offsets(result.offsets, result.k.extent(0), "keys");
@@ -177,8 +173,8 @@ ragged_source<attention_keys::element_of_view<K>> ragged(const K& k, const V& v,
 /// x (heads, keys, d) as (batches, heads, keys, d), with the same memory for every batch: a prefix that requests share.
 /// Throws shape_error unless x has rank 3.
 template <class X>
-view<const attention_keys::element_of_view<X>> shared(const X& x, index batches) {
-  const view<const attention_keys::element_of_view<X>> v = view(x);
+view<const element_of_view<X>> shared(const X& x, index batches) {
+  const view<const element_of_view<X>> v = view(x);
   if (v.rank() != 3) throw_shape("what batches share has shape (heads, keys, d); got " + to_string(v.extents()));
   return {v.data(), {batches, v.extent(0), v.extent(1), v.extent(2)}, {0, v.stride(0), v.stride(1), v.stride(2)}};
 }

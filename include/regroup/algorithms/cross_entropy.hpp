@@ -90,7 +90,7 @@ std::vector<double> losses(const Executor& ex, const In& in, const std::optional
 /// out of range (naming the row) and for a scale that is not finite, shape_error, and overlap_error; nothing is written then.
 template <executor Executor, class View, class Targets>
 auto cross_entropy(const Executor& ex, const View& logits, const Targets& targets,
-                   const cross_entropy_options<softmax_parts::element_in<const View>,
+                   const cross_entropy_options<element_of_view<View>,
                                                softmax_parts::real_in<const View>>& options = {}) {
   using real = softmax_parts::real_in<const View>;
   const auto x = view(logits);

@@ -32,11 +32,9 @@ struct softmax_options {
 
 namespace softmax_parts {
 
-template <class View>
-using element_in = std::remove_cv_t<typename decltype(view(std::declval<View&>()))::element_type>;
 /// The type of the computation and of every logsumexp: float, or double for double.
 template <class View>
-using real_in = widened<element_in<View>>;
+using real_in = widened<element_of_view<View>>;
 
 /// The element type of an output's rows; the input's where there is no output.
 template <class X, class Out>
@@ -161,7 +159,7 @@ template <class View, class Out>
 auto output_rows(const View& x, Out& y, int axis, const char* verb) {
   const auto in = view(x);
   const auto out = view(y);
-  require_softmax_output<element_in<const View>, typename decltype(out)::element_type>();
+  require_softmax_output<element_of_view<View>, typename decltype(out)::element_type>();
   if (in.extents() != out.extents()) {
     throw_shape("the output of " + std::string(verb) + " has the shape of its input, " + to_string(in.extents()) +
                 "; got " + to_string(out.extents()));

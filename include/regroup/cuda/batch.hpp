@@ -147,20 +147,4 @@ struct segment_batch {
   [[nodiscard]] constexpr index at(index s) const { return static_cast<index>(offsets[s]); }
 };
 
-/// Where a source's elements stand from `first` on, side by side; null where they do not.
-template <class Source>
-constexpr auto pointer_to(const Source& source, index first) {
-  if constexpr (requires { source.contiguous(); }) {
-    const auto all = source.contiguous();
-    return all == nullptr ? all : all + first;
-  } else {
-    return nullptr;
-  }
-}
-
-template <class Batch>
-using source_in = std::remove_cvref_t<decltype(std::declval<const Batch&>()[index{}])>;
-template <class Batch>
-using element_in = element_of<source_in<Batch>>;
-
 }  // namespace regroup::cuda

@@ -29,7 +29,7 @@ class held_tile {
   constexpr held_tile(Team& of, const Source& source, index first, int size)
       : team_(of), source_(source), first_(first), size_(size) {
     if constexpr (in_registers) {
-      const auto from = pointer_to(source, first + of.rank());  // then places are constants
+      const auto from = contiguous_from(source, first + of.rank());  // then places are constants
       if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
         if (from != nullptr) {
           each([&](int k) { held_[k].value = widen(from[Team::threads * k]); });

@@ -77,7 +77,7 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
     });
   };
   const bool is_whole = n == tile_elements;
-  const auto from = pointer_to(source, first + group * c + j);
+  const auto from = contiguous_from(source, first + group * c + j);
   constexpr int at_once = width == c && sizeof(element) <= 4 ? c : 8;  // more spill
   slots<element, at_once> x;
   unrolled<c / at_once>([&](int part) {
@@ -116,7 +116,7 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   });
   b.template group_barrier<width>();  // and before the next tile's elements come
   const bool is_elsewhere = Kind == scan_kind::exclusive && first > 0;  // the first place's answer
-  const auto to = pointer_to(out, first + group * c + j);
+  const auto to = contiguous_from(out, first + group * c + j);
   if (is_whole && !is_elsewhere && to != nullptr) {
     if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(to)>>) {
       turned([&](int, int at, int, int far) { to[far] = answers.get(at); });

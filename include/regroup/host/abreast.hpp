@@ -53,7 +53,7 @@ constexpr bool has_packs() {
 /// group's tile fit on the stack.
 template <class M, batch Batch>
 constexpr bool goes_abreast() {
-  using element = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
+  using element = element_in<Batch>;
   return gridded<Batch> && is_plain<state_of<M>, element> && is_movable<element> && sizeof(element) <= 32 &&
          sizeof(state_of<M>) <= 32 && has_packs<M>();
 }

@@ -220,7 +220,7 @@ class group_scan {
 /// Whether rows of a batch may be scanned abreast.
 template <class M, batch Batch, batch Out>
 constexpr bool scans_abreast() {
-  using place = place_of<std::remove_cvref_t<decltype(std::declval<const Out&>()[0])>>;
+  using place = place_of<source_in<Out>>;
   return goes_abreast<M, Batch>() && !has_members<M> && gridded<Out> && is_movable<place>;
 }
 

@@ -57,7 +57,7 @@ inline constexpr bool joins_projection = false;
 template <class M, class Batch, class Projection>
   requires(!std::same_as<Projection, std::identity> && !joining_contracts)
 inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = [] {
-  using source = std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>;
+  using source = source_in<Batch>;
   using element = element_of<source>;
   if constexpr (std::same_as<decltype(std::declval<const source&>()[index{}]), const element&> &&
                 !projected<source, Projection>::is_numbered &&

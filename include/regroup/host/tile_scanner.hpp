@@ -124,7 +124,7 @@ class tile_scanner {
     count_ = std::min(tile_elements, s.size() - first_);
     std::optional<tile_summary<state>> summary;
     if constexpr (moves) {
-      const X* data = contiguous_elements(s);
+      const X* data = contiguous_from(s, first_);
       if (data != nullptr) {
         const std::size_t bytes = static_cast<std::size_t>(count_) * sizeof(X);
         memory_.fetch(data + ahead * tile_elements, bytes);
@@ -222,15 +222,6 @@ class tile_scanner {
   [[nodiscard]] Place preceding(const tile_carry<state>& in) const {
     return answer_(in.preceding ? *in.preceding : m_.identity());
   }
-  template <source Source>
-  [[nodiscard]] auto contiguous_elements(const Source& s) const {
-    if constexpr (requires { s.contiguous(); }) {
-      const auto data = s.contiguous();
-      return data == nullptr ? data : data + first_;
-    } else {
-      return nullptr;
-    }
-  }
   /// The memory traffic while all lanes combine or are transposed: prefetches the next tile and writes the one before.
   void step() {
     for (int line = 0; line < (is_quick<M> ? 1 : 2); ++line) memory_.step(copy_lines_past_caches);
@@ -239,7 +230,7 @@ class tile_scanner {
   template <class Out>
   void put_moved(const tile_carry<state>& in, const Out& out) {
     Place* const answers = this->answers();
-    Place* const place = contiguous_elements(out);
+    Place* const place = contiguous_from(out, first_);
     Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
     if (shift_ == 1) answers[-1] = preceding(in);
     if constexpr (by_squares) {

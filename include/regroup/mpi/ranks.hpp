@@ -128,8 +128,6 @@ class ranks {
     for (index row = 0; row < b.size(); row += most_rows) body(row, std::min(most_rows, b.size() - row));
   }
 
-  template <class Batch>
-  using element_in = element_of<std::remove_cvref_t<decltype(std::declval<const Batch&>()[0])>>;
   template <class Batch, class M>
   static constexpr void require_bytes() {
     static_assert(std::is_trivially_copyable_v<state_of<M>> && std::is_trivially_copyable_v<element_in<Batch>>,
