@@ -36,7 +36,8 @@ void attend(const Executor& ex, const workload<T>& work, const view<Out>& out, c
 ///
 /// Shapes: q (..., H, Nq, d), keys (..., Hkv, Nk, d), values (..., Hkv, Nk, dv) and out (..., H, Nq, dv), rank 2 to 4, any
 /// strides; float, double, float16 or bfloat16. H is a multiple of Hkv: query head h uses key head h / (H / Hkv). `out` has
-/// q's element type, or float. `out` and logsumexp share no memory with anything else.
+/// q's element type, or float. `out` and logsumexp share no memory with anything else; that is checked for q, k and v, not for
+/// the arrays of a mask.
 ///
 /// Special values: a hidden key contributes nothing, even where it holds NaN or infinity. A query that sees no key gets 0 and
 /// logsumexp -inf (with a sink: 0 and the sink). A score of +inf gives NaN and logsumexp +inf. A NaN stays in the queries

@@ -91,7 +91,7 @@ template <std::floating_point Real>
 constexpr outcome<Real> outcome_of(typename log_sum_exp<Real>::state row, index target, Real at_target, Real share) {
   const softmax_parts::probability<Real> p({Real{1}}, row);
   if (target < 0) return {Real{0}, {p, Real{0}, -1, Real{0}}};
-  const Real loss = softmax_parts::unless_infinite(row.m, math::log(row.s) + (row.m - at_target));
+  const Real loss = softmax_parts::nan_unless_finite(row.m, math::log(row.s) + (row.m - at_target));
   const Real wrong = math::fma(math::decay(at_target - row.m), p.reciprocal, Real{-1});
   return {loss, {p, share, target, wrong * share}};
 }

@@ -114,8 +114,8 @@ scaled<Real> scale_of(double s) {
 }
 
 template <std::floating_point Real>
-constexpr Real unless_infinite(Real m, Real value) {
-  return math::abs(m) <= std::numeric_limits<Real>::max() ? value : std::numeric_limits<Real>::quiet_NaN();
+constexpr Real nan_unless_finite(Real m, Real value) {
+  return math::is_finite(m) ? value : std::numeric_limits<Real>::quiet_NaN();
 }
 
 /// What the outputs of a row are, of its weights w: w a, or (w a) b; or of its elements: (x scale - M) - b; or zeros; and a
@@ -137,7 +137,7 @@ struct probability {
   static constexpr auto outputs = row_map_kind::weights;
   Real reciprocal;
   constexpr probability(scaled<Real>, typename log_sum_exp<Real>::state row)
-      : reciprocal(unless_infinite(row.m, Real{1} / row.s)) {}
+      : reciprocal(nan_unless_finite(row.m, Real{1} / row.s)) {}
   template <class X>
   constexpr Real operator()(const X&, Real weight) const {
     return weight * reciprocal;
@@ -154,7 +154,7 @@ struct log_probability {
   Real m;
   Real log_s;
   constexpr log_probability(scaled<Real> seen_as, typename log_sum_exp<Real>::state row)
-      : seen(seen_as), m(row.m), log_s(unless_infinite(row.m, math::log(row.s))) {}
+      : seen(seen_as), m(row.m), log_s(nan_unless_finite(row.m, math::log(row.s))) {}
   template <class X>
   constexpr Real operator()(const X& x, Real) const {
     return (seen(x) - m) - log_s;
