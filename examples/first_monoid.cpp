@@ -14,6 +14,9 @@ struct average {
 
 int main() {
   const auto numbers = regroup::generate(1'000'000, [](regroup::index i) { return 0.001 * static_cast<double>(i); });
-  std::printf("%.17g on one thread\n", regroup::reduce(regroup::seq, numbers, average{}));
-  std::printf("%.17g on all threads: the same bits\n", regroup::reduce(regroup::par, numbers, average{}));
+  const double alone = regroup::reduce(regroup::seq, numbers, average{});
+  const double shared = regroup::reduce(regroup::par, numbers, average{});
+  std::printf("%.17g on one thread\n", alone);
+  std::printf("%.17g on all threads: the same bits\n", shared);
+  return alone == shared ? 0 : 1;
 }

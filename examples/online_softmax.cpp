@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Online softmax in three equivalent forms: element by element, tile by tile, and pairwise, from finished states. All
 // are one monoid, (max, sum of exp(x - max)); only the grouping differs.
+#include <cmath>
 #include <cstdio>
 #include <span>
 #include <vector>
@@ -28,11 +29,14 @@ int main() {
   const auto right = m(m(m.lift(x[3]), m.lift(x[4])), m.lift(x[5]));
   const auto pairwise = m(left, right);  // two workers' finished states
 
+  bool same = true;
   for (const auto& s : {element_by_element, tile_by_tile, pairwise}) {
     std::printf("element, tile or pairwise max %g, sum %.4f\n", s.m, s.s);
+    same &= s.m == 6 && std::abs(s.s - pairwise.s) < 1e-6f;
   }
   std::vector<float> y(x.size());
   regroup::softmax(regroup::par, x, y);  // the same state, then exp(x - max) / sum
   for (const float p : y) std::printf("%.4f ", p);
   std::puts("are the probabilities");
+  return same && std::abs(y[3] * pairwise.s - 1) < 1e-6f ? 0 : 1;
 }

@@ -9,6 +9,8 @@
 #include <thrust/system/tbb/execution_policy.h>
 #include <thrust/transform_reduce.h>
 
+#include <cmath>
+#include <span>
 #include <vector>
 
 #include "regroup/regroup.hpp"
@@ -29,6 +31,8 @@ int main() {
   for (std::size_t r = 0; r < static_cast<std::size_t>(end.first - runs.begin()); ++r) {
     std::printf("key %d: max %g, sum %.4f, log(sum exp) %.4f\n", runs[r], states[r].m, states[r].s, m.lower(states[r]));
   }
+  const float ours = regroup::reduce(regroup::seq, std::span(x).first(3), m);  // of the first run
+  return m.lower(all) == 1000 && end.first - runs.begin() == 3 && std::abs(m.lower(states[0]) - ours) < 1e-6f ? 0 : 1;
 }
 #else
 int main() { std::puts("Thrust was not found, so there is nothing to show."); }

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <span>
+
 #include "softmax_reference.hpp"
 
 namespace properties {
@@ -233,14 +235,35 @@ TEST(cross_entropy, ranks_targets_and_16_bits) {
   regroup::cross_entropy(regroup::par, regroup::view<const float>(b.x.data(), {2, 3, 10}),
                          regroup::view<const std::int32_t>(narrow.data(), {2, 3}), {.losses = folded});
   EXPECT_EQ(losses, folded);
-  regroup::cross_entropy(regroup::par, regroup::view<const float>(b.x.data(), {10}), std::vector{4},
-                         {.losses = regroup::view<float>(folded.data(), {1})});
+  auto others = b.targets;
+  others[0] = 4;
+  regroup::cross_entropy(regroup::par, b.logits(), others, {.losses = losses});
+  const float only = regroup::cross_entropy(regroup::par, regroup::view<const float>(b.x.data(), {10}), std::vector{4},
+                                            {.losses = regroup::view<float>(folded.data(), {1})});
+  EXPECT_EQ(folded[0], losses[0]);
+  EXPECT_EQ(only, losses[0]);
+
   const auto half = as<regroup::float16>(row_of_kind(0, 60, 21));
   std::vector<regroup::float16> gradient(60);
   const float mean =
       regroup::cross_entropy(regroup::par, regroup::view<const regroup::float16>(half.data(), {6, 10}), b.targets,
                              {.gradient = regroup::view<regroup::float16>(gradient.data(), {6, 10})});
-  EXPECT_GT(mean, 0);
+  worst_ratio worst;
+  long double sum = 0, sum_bound = 0;
+  for (std::size_t r = 0; r < 6; ++r) {
+    const auto t = static_cast<std::size_t>(b.targets[r]);
+    const auto row = std::span(half).subspan(10 * r, 10);
+    const softmax_reference<float> reference(std::vector(row.begin(), row.end()));
+    for (std::size_t j = 0; j < 10; ++j) {
+      const long double p = (reference.probability(j) - (j == t ? 1 : 0)) / 6;
+      const long double in_float = reference.probability_bound<float>(j) / 6 + 3 * unit<float> * std::fabs(p);
+      worst.see(gradient[10 * r + j], p, in_float + second_order * rounding<regroup::float16>(p));
+    }
+    sum -= reference.log_probability(t);
+    sum_bound += reference.log_probability_bound<float>(t);
+  }
+  EXPECT_LE(worst.value(), 1);
+  EXPECT_LE(std::fabs(mean - sum / 6), sum_bound / 6 + unit<float> * std::fabs(mean) * second_order);
 }
 
 }  // namespace properties

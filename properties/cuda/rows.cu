@@ -42,24 +42,33 @@ void captured_in_a_graph() {
   const index n = 100'000;
   const auto xs = elements<float>(kind::plain, 3 * n);
   const array<float> x(xs);
-  const array<float> y(xs);
-  const array<float> loss(std::vector<float>(1));
+  const array<float> y(xs), logs(xs);
+  const array<float> loss(std::vector<float>(1)), lse(std::vector<float>(3));
   const array<int> t(std::vector<int>{5, 99'999, 100'000});  // the last one is none
   const std::size_t bytes = std::max(regroup::softmax_workspace(on, x.rows(3)),
                                      regroup::cross_entropy_workspace(on, x.rows(3), t.view()));
   const array<double> memory(std::vector<double>(bytes / sizeof(double) + 2));
   const cuda::workspace w{memory.data(), bytes};
-  auto expected = xs;
+  auto expected = xs, expected_logs = xs;
+  std::vector<float> expected_sums;
   reference::each_row(expected, 3, [](std::vector<float>& row) { reference::softmax(row); });
+  reference::each_row(expected_logs, 3, [&](std::vector<float>& row) {
+    expected_sums.push_back(gpu::log_sum(row));
+    reference::log_softmax(row);
+  });
   in_a_graph(
       [&](const cuda::device& captured) {
         regroup::softmax_into(captured, x.rows(3), y.rows(3), w);
+        regroup::log_softmax_into(captured, x.rows(3), logs.rows(3), w);
+        regroup::logsumexp_into(captured, x.rows(3), lse.view(), w);
         regroup::cross_entropy_into(captured, x.rows(3), t.view(), loss.view(), w);
       },
       [&] {
         expect(digest_of(y.values()) == digest_of(expected), "softmax in a graph");
+        expect(digest_of(logs.values()) == digest_of(expected_logs), "log_softmax in a graph");
+        expect(digest_of(lse.values()) == digest_of(expected_sums), "logsumexp in a graph");
         expect(loss.values()[0] != loss.values()[0], "a wrong target in a graph is NaN");
-        y.forget();
+        for (const auto* r : {&y, &logs, &lse}) r->forget();
         cuda::check(cudaMemset(loss.data(), 0, sizeof(float)), "cudaMemset");
       });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's states on cuda::device have the bits of the host's attention_state: computed, merged, normalised. On tensor
-// cores one call's states, normalised, have the bits of its output. Without a GPU it compiles and links, and no more.
+// Attention's states on cuda::device have the bits of the host's attention_state: computed, merged, normalised, and so in
+// a captured graph. On tensor cores one call's states, normalised, have the bits of its output. Without a GPU it compiles and
+// links, and no more.
+#include <algorithm>
 #include <vector>
 
 #include "../order/digest.hpp"
@@ -92,6 +94,62 @@ void on_tensor_cores(const cuda::device& plain) {
   gpu::expect(digest_of(out.values()) == digest_of(again.values()), "tensor cores");
 }
 
+/// Attention, its states over two parts of the keys, their merge and its division, all in one graph.
+void captured_in_a_graph() {
+  constexpr index count = 2500, half = 1100;
+  const cuda::device on;
+  const gpu::array<float> q(elements<float>(rows * d, 1)), k(elements<float>(batches * key_heads * count * d, 2)),
+      v(elements<float>(batches * key_heads * count * dv, 3));
+  const shape outer{batches, heads, queries}, full{batches, heads, queries, dv};
+  const cuda::device_view<const float> queries_there(q.data(), {batches, heads, queries, d});
+  const auto keys = [&](index first, index last) {
+    return cuda::dense(keys_of(k, first, last, count, d), keys_of(v, first, last, count, dv));
+  };
+  struct results {
+    gpu::array<float> whole{std::vector<float>(rows * dv)}, merged{std::vector<float>(rows * dv)};
+    gpu::array<float> lse{std::vector<float>(rows)};
+    states first, second;
+  };
+  const results expected, got;
+  const auto out = [&](const gpu::array<float>& x) { return cuda::device_view<float>(x.data(), full); };
+  const auto put_states = [&](const cuda::device& where, const results& r) {
+    regroup::merge_into(where, r.second.all(), r.first.all());
+    regroup::normalise_into(where, r.first.all(), out(r.merged), cuda::device_view<float>(r.lse.data(), outer));
+  };
+  regroup::attention(on, queries_there, keys(0, count), out(expected.whole));
+  regroup::attention(on, queries_there, keys(0, half), expected.first.all());
+  regroup::attention(on, queries_there, keys(half, count), expected.second.all());
+  put_states(on, expected);
+  on.synchronize();
+
+  const std::size_t bytes =
+      std::max({regroup::attention_workspace(on, queries_there, keys(0, count), out(got.whole)),
+                regroup::attention_workspace(on, queries_there, keys(0, half), got.first.all()),
+                regroup::attention_workspace(on, queries_there, keys(half, count), got.second.all())});
+  const gpu::array<double> memory(std::vector<double>(bytes / sizeof(double) + 1));
+  const cuda::workspace w{memory.data(), bytes};
+  gpu::in_a_graph(
+      [&](const cuda::device& captured) {
+        regroup::attention_into(captured, queries_there, keys(0, count), out(got.whole), w);
+        regroup::attention_into(captured, queries_there, keys(0, half), got.first.all(), w);
+        regroup::attention_into(captured, queries_there, keys(half, count), got.second.all(), w);
+        put_states(captured, got);
+      },
+      [&] {
+        const auto same = [](const gpu::array<float>& a, const gpu::array<float>& b) {
+          const bool is_same = digest_of(a.values()) == digest_of(b.values());
+          a.forget();
+          return is_same;
+        };
+        gpu::expect(same(got.whole, expected.whole), "attention in a graph");
+        gpu::expect(same(got.second.o, expected.second.o), "states in a graph");
+        gpu::expect(same(got.first.o, expected.first.o) && same(got.first.l, expected.first.l) &&
+                        same(got.first.m, expected.first.m),
+                    "merged in a graph");
+        gpu::expect(same(got.merged, expected.merged) && same(got.lse, expected.lse), "normalised in a graph");
+      });
+}
+
 }  // namespace
 
 int main() {
@@ -99,5 +157,6 @@ int main() {
     const cuda::device on;
     merged_and_normalised(on);
     on_tensor_cores(on);
+    captured_in_a_graph();
   });
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs of axes, segments and keys on cuda::device have the bits of seq, with the device's workspaces and the caller's.
+// The verbs of axes, segments and keys on cuda::device have the bits of seq, with the device's workspaces and the caller's,
+// in a captured graph too.
 // Without a GPU it compiles and links, and no more.
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -86,6 +88,69 @@ void by_key(const cuda::device& on) {
   }
 }
 
+/// One graph of every verb that takes a workspace of the caller's: rows, axes, segments, and their scans.
+void captured_in_a_graph() {
+  const cuda::device on;
+  const shape extents{5, 40, 6, 70}, axes{1, 3};
+  const std::vector<int> offsets = {0, 3, 3, 50, 20'000, 84'000};
+  const auto xs = elements(84'000);
+  const regroup::view<const float> host(xs.data(), extents);
+  const gpu::array<float> x(xs);
+  const gpu::array<int> o(offsets);
+  const cuda::device_view<const float> in(x.data(), extents);
+
+  std::vector<float> of_rows(1200), of_axes(30), of_segments(5), zeros(xs.size());
+  reduce_rows(regroup::seq, host, of_rows, m);
+  reduce_axes(regroup::seq, host, axes, of_axes, m);
+  reduce_segments(regroup::seq, xs, offsets, of_segments, m);
+  auto inclusive = zeros, along_axis = zeros, before_axis = zeros, segments = zeros, before_segments = zeros;
+  auto along_rows = zeros, before_rows = zeros;
+  inclusive_scan_rows(regroup::seq, host, regroup::view(along_rows.data(), extents), m);
+  exclusive_scan_rows(regroup::seq, host, regroup::view(before_rows.data(), extents), m);
+  inclusive_scan(regroup::seq, xs, inclusive, m);
+  inclusive_scan_axis(regroup::seq, host, 1, regroup::view(along_axis.data(), extents), m);
+  exclusive_scan_axis(regroup::seq, host, -2, regroup::view(before_axis.data(), extents), m);
+  inclusive_scan_segments(regroup::seq, xs, offsets, segments, m);
+  exclusive_scan_segments(regroup::seq, xs, offsets, before_segments, m);
+
+  struct result {
+    const char* name;
+    const std::vector<float>& expected;
+    gpu::array<float> there{std::vector<float>(expected.size())};
+    [[nodiscard]] cuda::device_view<float> of(const shape& e) const { return {there.data(), e}; }
+  };
+  const result rows{"reduce_rows_into", of_rows}, reduced{"reduce_axes_into", of_axes};
+  const result sums{"reduce_segments_into", of_segments}, range{"inclusive_scan_into", inclusive};
+  const result row{"inclusive_scan_rows_into", along_rows}, other_row{"exclusive_scan_rows_into", before_rows};
+  const result axis{"inclusive_scan_axis_into", along_axis}, other_axis{"exclusive_scan_axis_into", before_axis};
+  const result each{"inclusive_scan_segments_into", segments}, each_before{"exclusive_scan_segments_into", before_segments};
+  const std::size_t bytes = std::max({reduce_rows_workspace(on, in, m), reduce_axes_workspace(on, in, axes, m),
+                                      reduce_segments_workspace(on, x.view(), o.view(), m), scan_workspace(on, x.view(), m),
+                                      scan_rows_workspace(on, in, m), scan_axis_workspace(on, in, 1, m),
+                                      scan_axis_workspace(on, in, -2, m), scan_segments_workspace(on, x.view(), o.view(), m)});
+  const gpu::array<double> memory(std::vector<double>(bytes / sizeof(double) + 1));
+  const cuda::workspace w{memory.data(), bytes};
+  gpu::in_a_graph(
+      [&](const cuda::device& captured) {
+        reduce_rows_into(captured, in, rows.there.view(), m, w);
+        reduce_axes_into(captured, in, axes, reduced.there.view(), m, w);
+        reduce_segments_into(captured, x.view(), o.view(), sums.there.view(), m, w);
+        inclusive_scan_into(captured, x.view(), range.there.view(), m, w);
+        inclusive_scan_rows_into(captured, in, row.of(extents), m, w);
+        exclusive_scan_rows_into(captured, in, other_row.of(extents), m, w);
+        inclusive_scan_axis_into(captured, in, 1, axis.of(extents), m, w);
+        exclusive_scan_axis_into(captured, in, -2, other_axis.of(extents), m, w);
+        inclusive_scan_segments_into(captured, x.view(), o.view(), each.there.view(), m, w);
+        exclusive_scan_segments_into(captured, x.view(), o.view(), each_before.there.view(), m, w);
+      },
+      [&] {
+        for (const result* r : {&rows, &reduced, &sums, &range, &row, &other_row, &axis, &other_axis, &each, &each_before}) {
+          gpu::expect(digest_of(r->there.values()) == digest_of(r->expected), r->name);
+          r->there.forget();
+        }
+      });
+}
+
 }  // namespace
 
 int main() {
@@ -94,5 +159,6 @@ int main() {
     along_axes(on);
     of_segments(on);
     by_key(on);
+    captured_in_a_graph();
   });
 }

@@ -201,33 +201,74 @@ TEST(verbs, rows_and_axes) {
   }
 }
 
-TEST(verbs, segments) {
-  order::dice random(31);
-  // Every rank has some of each segment; a whole segment is those one after another.
-  constexpr index segments = 5;
-  std::vector<std::vector<index>> counts;  // of each rank
-  for (int r = 0; r < all().size(); ++r) {
-    std::vector<index> row;
-    for (index s = 0; s < segments; ++s) row.push_back(random(0, 2) == 0 ? 0 : random(0, 6000));
-    counts.push_back(row);
-  }
-  const auto value = [](int r, index s, index i) { return std::sin(static_cast<float>(r * 1000 + s * 100 + i)); };
+/// Segments of which every rank has some of each; a whole segment is those one after another.
+struct shared_segments {
+  static constexpr index count = 8;
   std::vector<float> whole, part;
   std::vector<index> offsets = {0}, own = {0};
-  for (index s = 0; s < segments; ++s) {
+  std::vector<index> first;  // in the whole, of this rank's part of each
+
+  shared_segments() {
+    order::dice random(31);
+    std::vector<std::vector<index>> counts;  // of each rank
     for (int r = 0; r < all().size(); ++r) {
-      for (index i = 0; i < counts[static_cast<std::size_t>(r)][static_cast<std::size_t>(s)]; ++i) {
-        whole.push_back(value(r, s, i));
-        if (r == all().rank()) part.push_back(value(r, s, i));
+      std::vector<index> row;
+      for (index s = 0; s < count; ++s) {
+        const index some[] = {0, regroup::tile_elements, random(0, 6000)};
+        row.push_back(some[random(0, 2)]);
       }
+      counts.push_back(row);
     }
-    offsets.push_back(static_cast<index>(whole.size()));
-    own.push_back(static_cast<index>(part.size()));
+    const auto value = [](int r, index s, index i) { return std::sin(static_cast<float>(r * 1000 + s * 100 + i)); };
+    for (index s = 0; s < count; ++s) {
+      for (int r = 0; r < all().size(); ++r) {
+        if (r == all().rank()) first.push_back(static_cast<index>(whole.size()));
+        for (index i = 0; i < counts[static_cast<std::size_t>(r)][static_cast<std::size_t>(s)]; ++i) {
+          whole.push_back(value(r, s, i));
+          if (r == all().rank()) part.push_back(value(r, s, i));
+        }
+      }
+      offsets.push_back(static_cast<index>(whole.size()));
+      own.push_back(static_cast<index>(part.size()));
+    }
   }
-  std::vector<float> expected(segments), got(segments);
-  regroup::reduce_segments(seq, whole, offsets, expected, regroup::log_sum_exp<float>{});
-  regroup::reduce_segments(all(), part, own, got, regroup::log_sum_exp<float>{});
+};
+
+TEST(verbs, segments) {
+  const shared_segments s;
+  std::vector<float> expected(shared_segments::count), got(shared_segments::count);
+  regroup::reduce_segments(seq, s.whole, s.offsets, expected, regroup::log_sum_exp<float>{});
+  regroup::reduce_segments(all(), s.part, s.own, got, regroup::log_sum_exp<float>{});
   EXPECT_EQ(got, expected);
+}
+
+template <class M>
+void scans_of_segments(const M& m) {
+  const shared_segments s;
+  std::vector<float> whole(s.whole.size()), got(s.part.size());
+  const auto expect_scanned = [&](const char* what) {
+    std::vector<float> expected;
+    for (std::size_t k = 0; k < s.first.size(); ++k) {
+      const auto begin = whole.begin() + s.first[k];
+      expected.insert(expected.end(), begin, begin + s.own[k + 1] - s.own[k]);
+    }
+    ASSERT_EQ(expected.size(), got.size());
+    for (std::size_t i = 0; i < got.size(); ++i) ASSERT_TRUE(same_bits(got[i], expected[i])) << what << ", element " << i;
+  };
+  regroup::inclusive_scan_segments(seq, s.whole, s.offsets, whole, m);
+  regroup::inclusive_scan_segments(all(), s.part, s.own, got, m);
+  expect_scanned("inclusive");
+  got = s.part;
+  regroup::inclusive_scan_segments(all(), got, s.own, got, m);
+  expect_scanned("inclusive, in place");
+  regroup::exclusive_scan_segments(seq, s.whole, s.offsets, whole, m);
+  regroup::exclusive_scan_segments(all(), s.part, s.own, got, m);
+  expect_scanned("exclusive");
+}
+
+TEST(verbs, scans_of_segments) {
+  scans_of_segments(regroup::plus<float>{});
+  scans_of_segments(regroup::log_sum_exp<float>{});
 }
 
 }  // namespace

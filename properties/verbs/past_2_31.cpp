@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts and positions are 64-bit: more than 2^31 elements, on ranges that are computed when read.
+// Counts and positions are 64-bit: more than 2^31 elements, on ranges that are computed when read, and elements as far apart
+// in memory of which little is touched.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -9,6 +11,7 @@
 #include "regroup/error.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
+#include "regroup/monoids/arithmetic.hpp"
 #include "regroup/reduce.hpp"
 #include "regroup/scan.hpp"
 #include "regroup/stream.hpp"
@@ -57,11 +60,34 @@ TEST(past_2_31, a_column_of_a_broadcast_view_and_offsets) {
   EXPECT_EQ(out[2].low_count, 1u);
 }
 
-TEST(past_2_31, rows_beyond) {
-  const std::int64_t rows = 3;
-  const std::uint32_t one = 1;
-  std::vector<parity_and_count::state> out(3);
-  regroup::reduce_rows(regroup::par, regroup::view<const std::uint32_t>(&one, {rows, 10}, {0, 0}), out,
-                       parity_and_count{});
-  EXPECT_EQ(out[2].low_count, 10u);
+/// Three rows of ten, and then three columns of ten, whose elements begin 2^31 and more apart.
+TEST(past_2_31, rows_and_columns_beyond) {
+  constexpr regroup::index apart = n + 4096, bytes = 10 * apart + 3;
+  void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "no 20 GiB of addresses";
+  auto* const x = static_cast<std::uint8_t*>(memory);  // pages are there once they are touched
+  const auto value = [](regroup::index row, regroup::index i) { return static_cast<std::uint8_t>(10 * row + i + 1); };
+  for (const regroup::shape& strides : {regroup::shape{apart, 1}, regroup::shape{1, apart}}) {
+    const regroup::view rows(x, {3, 10}, strides);
+    std::vector<std::uint32_t> expected;
+    for (regroup::index r = 0; r < 3; ++r) {
+      std::uint32_t sum = 0;
+      for (regroup::index i = 0; i < 10; ++i) sum += rows(r, i) = value(r, i);
+      expected.push_back(sum);
+    }
+    std::vector<std::uint32_t> out(3);
+    const regroup::plus<std::uint32_t> m;
+    regroup::reduce_rows(regroup::par, rows, out, m);
+    EXPECT_EQ(out, expected);
+    const regroup::view columns(x, {10, 3}, {strides[1], strides[0]});
+    out.assign(3, 0);
+    regroup::reduce_axes(regroup::seq, columns, {0}, out, m);
+    EXPECT_EQ(out, expected);
+    regroup::inclusive_scan_rows(regroup::par, rows, rows, m);
+    for (regroup::index r = 0; r < 3; ++r) {
+      EXPECT_EQ(rows(r, 0), value(r, 0));
+      EXPECT_EQ(rows(r, 9), static_cast<std::uint8_t>(expected[static_cast<std::size_t>(r)]));
+    }
+  }
+  munmap(memory, bytes);
 }
