@@ -198,8 +198,10 @@ void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M
 /// The leaf of a tile of at least one element.
 template <class M, class Load>
 state_of<M> leaf_of(const M& m, const tile<Load>& t) {
+  using element = std::remove_cvref_t<decltype(t[0])>;
   std::optional<state_of<M>> state;
-  run<is_plain<state_of<M>, std::remove_cvref_t<decltype(t[0])>>>([&] { state.emplace(leaf(m, t)); });
+  run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>(
+      [&] { state.emplace(leaf(m, t)); });
   return *std::move(state);
 }
 template <class M, class X>

@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <concepts>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -65,43 +67,59 @@ class top_k {
   template <class Tile>
     requires(!requires(const Tile& tile) { tile.elements(); })
   constexpr state lift_tile(const Tile& tile) const {
-    constexpr index together = 16;  // elements that are passed over at once, where none comes in
+    constexpr index together = 32;  // elements that are passed over at once, where none comes in
     constexpr bool ascends = requires { tile.load().numbered; };
     const std::size_t kept = std::min(k_, static_cast<std::size_t>(tile.size()));
     state s = room(kept);
     if (kept == 0) return s;
     const auto value = [&](index i) { return static_cast<T>(widen(tile[i].value)); };
-    std::vector<indexed<T>> best;  // the first `kept` of all so far are among them
-    best.reserve(std::min(2 * kept + together, static_cast<std::size_t>(tile.size())));
-    const auto order = [](const auto& a, const auto& b) { return before(a, b); };  // to be inlined, as a function is not
-    const auto select = [&] {
-      std::nth_element(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(kept - 1), best.end(), order);
-      best.resize(kept);
-    };
-    const indexed<T>* last = nullptr;  // of those, after which nobody comes in
+    // The first `kept` of all so far are among the first `count` of these.
+    std::vector<indexed<T>> best(std::min(2 * kept, static_cast<std::size_t>(tile.size())) + together);
+    std::size_t count = 0;
+    T least = floor_of(tile.size(), kept, value);  // no smaller value comes in
+    const indexed<T>* last = nullptr;              // nor what is not before this one
     for (index i = 0; i < tile.size(); i += together) {
       const index end = std::min(i + together, tile.size());
-      if (last != nullptr && end - i == together) {
-        bool none = true;  // of equal values the later ones do not, where positions ascend
-        for (index j = 0; j < together; ++j) none &= ascends ? value(i + j) <= last->value : value(i + j) < last->value;
-        if (none) continue;
+      if (end - i == together) {
+        const auto all = [&](const auto& stay_out) {
+          int count_out = 0;
+          for (index j = 0; j < together; ++j) count_out += stay_out(value(i + j)) ? 1 : 0;
+          return count_out == together;
+        };
+        // Of equal values the later ones stay out too, where positions ascend.
+        if (ascends && last != nullptr ? all([&](T x) { return x <= least; }) : all([&](T x) { return x < least; })) continue;
       }
       for (index j = i; j < end; ++j) {
         const indexed<T> x{value(j), tile[j].position};
-        if (last == nullptr || before(x, *last)) best.push_back(x);
+        best[count] = x;
+        count += last == nullptr ? !(x.value < least) : before(x, *last);
       }
-      if (best.size() >= 2 * kept) {
-        select();
+      if (count >= 2 * kept) {
+        select(best, kept, count);
         last = &best[kept - 1];
+        least = last->value;
       }
     }
-    select();
-    std::sort(best.begin(), best.end(), order);
-    std::copy(best.begin(), best.end(), s.begin());
+    select(best, kept, count);
+    sort(best, kept);
+    std::copy_n(best.begin(), kept, s.begin());
     return s;
   }
 
  private:
+  /// Puts the first `kept` of the first `count` before the others. Not inlined, nor is `sort`: loops around them are compiled
+  /// for several instruction sets.
+  [[gnu::noinline]] static constexpr void select(std::vector<indexed<T>>& xs, std::size_t kept, std::size_t& count) {
+    std::nth_element(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(kept - 1),
+                     xs.begin() + static_cast<std::ptrdiff_t>(count), in_order{});
+    count = kept;
+  }
+  [[gnu::noinline]] static constexpr void sort(std::vector<indexed<T>>& xs, std::size_t count) {
+    std::sort(xs.begin(), xs.begin() + static_cast<std::ptrdiff_t>(count), in_order{});
+  }
+  struct in_order {  // to be inlined, as a pointer to a function is not
+    constexpr bool operator()(const indexed<T>& a, const indexed<T>& b) const { return before(a, b); }
+  };
   // A strict total order but for NaN payloads: even a position given twice, with zeros of both signs, has one answer.
   static constexpr bool before(const indexed<T>& a, const indexed<T>& b) {
     if (b.value < a.value) return true;
@@ -114,6 +132,26 @@ class top_k {
     } else {
       return false;
     }
+  }
+  /// A value that at least `kept` of `n` elements reach, if so many are no NaN: the `kept`-th of the maxima of strided groups,
+  /// at least twice as many. The lowest of all where groups would be small.
+  template <class Value>
+  static constexpr T floor_of(index n, std::size_t kept, const Value& value) {
+    constexpr std::size_t most = 512;
+    const std::size_t groups = std::bit_ceil(std::max<std::size_t>(2 * kept, 64));
+    if (groups > most || n < 4 * static_cast<index>(groups)) return detail::least<T>;
+    std::array<T, most> highest;
+    std::fill_n(highest.begin(), groups, detail::least<T>);
+    const auto stride = static_cast<index>(groups);
+    for (index i = 0; i + stride <= n; i += stride) {
+      for (std::size_t g = 0; g < groups; ++g) {
+        const T x = value(i + static_cast<index>(g));
+        highest[g] = highest[g] < x ? x : highest[g];
+      }
+    }
+    const auto end = highest.begin() + static_cast<std::ptrdiff_t>(groups);
+    std::nth_element(highest.begin(), highest.begin() + static_cast<std::ptrdiff_t>(kept - 1), end, std::greater<T>{});
+    return highest[kept - 1];
   }
   /// A state with places for `count` elements, at most k.
   constexpr state room(std::size_t count) const {
