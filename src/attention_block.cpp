@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's blocks of queries: what they are set up from; and their states once keys are folded, as softmax_mean has
-// them, without hidden values, and merged.
+// Attention's blocks of queries: how they are set up, how their states become those of softmax_mean once keys are folded, how
+// queries that met hidden values are folded again, and how states merge.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -24,7 +24,7 @@ block<T>::block(const problem<T>& p, index number, key_range range) : p_(p) {
   count_ = std::min(p.block_rows(), p.rows() - first);
   has_key_lanes_ = !p.packs() && count_ <= tiles::most_queries;
   lanes_ = has_key_lanes_ ? count_ : whole(count_, tiles::group_lanes);
-  const tiles::query_lanes<Real>& kernel = tiles::current(false);  // has panels where there are no matrices, pairs, integers
+  const tiles::query_lanes<Real>& kernel = tiles::current(false);  // only these kernels have panels
   panel_ = kernel.panel == 0 ? lanes_ : kernel.panel;
   by_rows_ = p.takes_matrices && p.rows() <= tiles::group_lanes;
   end_ = range.last = std::min(range.last, p.extents.lengths[static_cast<std::size_t>(batch_)]);
@@ -67,14 +67,14 @@ key_range block<T>::leaves() const noexcept {
   return {all_.first / attention_leaf_keys, (all_.last - 1) / attention_leaf_keys + 1};
 }
 
-/// Memory, and the queries times scale, or in pairs: (queries, d), or (d, lanes) in panels.
+/// Takes memory and copies the queries, times scale or in pairs, as (queries, d), or as (d, lanes) in panels.
 template <class T>
 void block<T>::prepare() {
   const bool are_pairs = p_.takes_pairs || p_.packs();
   is_copied_ = p_.copies(has_key_lanes_);
   for (buffer<Real>* const x : {&m_, &l_, &frame_, &factor_, &q_scale_, &p_scale_}) x->resize(lanes_);
   const index d = p_.takes_matrices ? whole(p_.d, 32) / 2 : are_pairs ? (p_.d + 1) / 2 : p_.d;
-  q_.resize(std::max(d, index{1}) * lanes_);  // where d or dv is 0, still something to point to
+  q_.resize(std::max(d, index{1}) * lanes_);  // not empty where d or dv is 0: it is pointed to
   if (is_careful_) {
     const index bytes = p_.dv * index{sizeof(Real)};
     nothing_.resize(bytes);
@@ -138,7 +138,7 @@ void merge(index count, index dv, Real* m_a, Real* l_a, Real* o_a, const Real* m
   });
 }
 
-/// The states as softmax_mean has them: one zero, NaN in every member, O of nothing -0.
+/// Brings the states into softmax_mean's form: only one zero (+0), NaN in every member if in one, and O = -0 without keys.
 template <class T>
 void block<T>::finish(const fragment<Real>& f) {
   host::dispatch([&, n = p_.dv, count = count_] {
@@ -162,7 +162,8 @@ void block<T>::finish(const fragment<Real>& f) {
   });
 }
 
-/// A hidden key's weight is 0, but 0 times an infinite or NaN value is not: such queries are folded again without it.
+/// A hidden key's weight is 0, but 0 times an infinite or NaN value is NaN. Queries that may have met one are folded again
+/// without hidden keys.
 template <class T>
 void block<T>::mend(index t, const fragment<Real>& f, typename fragment<Real>::memory& memory) {
   for (index q = 0; q < count_; ++q) {

@@ -19,7 +19,7 @@ index block<T>::tile_end(index first) const {
   return std::min((first / attention_tile_keys + 1) * attention_tile_keys, all_.last);
 }
 
-/// The last row is repeated up to a whole tile.
+/// Finds the rows of the keys [first, last). The last row is repeated up to a whole tile.
 template <class T>
 void block<T>::find_rows(index first, index last, rows<T>& to) const {
   to.first = first;
@@ -46,7 +46,7 @@ void block<T>::find_rows(index first, index last, rows<T>& to) const {
   std::fill(to.v + (last - first), to.v + attention_tile_keys, to.v[last - first - 1]);
 }
 
-/// The tile that begins at `first`, whose rows may have been found already, becomes the present one.
+/// Makes the tile that begins at `first` the current one. Its rows may have been found already.
 template <class T>
 void block<T>::turn_to(index first, index last) {
   if (next().first == first) {
@@ -58,10 +58,10 @@ void block<T>::turn_to(index first, index last) {
 
 namespace {
 
-/// Numbers of a row that is copied.
+/// The width of a copied row.
 constexpr index copied_width(index width) { return width + width % 2; }
 
-/// Where n rows begin that follow each other; the last is repeated up to a whole tile.
+/// Where n consecutive rows begin. The last is repeated up to a whole tile.
 template <class E>
 void place_rows(const E* first, index width, index n, const E** rows) {
   for (index j = 0; j < attention_tile_keys; ++j) rows[j] = first + std::min(j, n - 1) * copied_width(width);
@@ -69,8 +69,8 @@ void place_rows(const E* first, index width, index n, const E** rows) {
 
 }  // namespace
 
-/// Rows of E, with zeros up to an even width. Where it is not the elements of a row that stand side by side but those of
-/// different ones, as where keys are kept transposed, they are transposed, some at a time.
+/// Copies rows as elements of E, padded with a zero to an even width. Where elements of consecutive rows are adjacent rather
+/// than those of one row, as in keys that are kept transposed, they are transposed 64 columns at a time.
 template <class T>
 template <class E>
 void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, E* to) const {
@@ -121,8 +121,8 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
   });
 }
 
-/// The keys [first, last) of a tile that is to be packed, side by side; those of the next one, which begins before `end`,
-/// are found too.
+/// The rows of the keys [first, last) of a tile that is to be packed, copied where they must be. Also finds the rows of the
+/// next tile, if it begins before `end`.
 template <class T>
 auto block<T>::rows_to_pack(index first, index last, index end, rows<T>& copies) -> rows<T>& {
   turn_to(first, last);
@@ -137,7 +137,7 @@ auto block<T>::rows_to_pack(index first, index last, index end, rows<T>& copies)
   return copies;
 }
 
-/// What each lane sees of the tile [first, last), counted from its first key.
+/// Finds which keys of the tile [first, last) each lane sees, counted from the tile's first key.
 template <class T>
 void block<T>::find_seen(index first, index last) {
   is_whole_ = common_.first <= first && last <= common_.last;
@@ -156,7 +156,7 @@ void block<T>::find_seen(index first, index last) {
   }
 }
 
-/// Masks see scores as (keys, lanes), a panel at a time.
+/// Applies the mask to the scores, which it is given as (keys, lanes), one panel at a time.
 template <class T>
 void block<T>::mask(index first, index last, Real* s) {
   const index n = last - first;
@@ -177,7 +177,7 @@ void block<T>::mask(index first, index last, Real* s) {
   }
 }
 
-/// The tile whose rows are `at`: scores, weights, values.
+/// Folds the tile whose rows are `at`: scores, weights, values.
 template <class T>
 template <class E>
 void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& next, Real* o) {
@@ -223,7 +223,8 @@ void block<T>::fold_rows(index first, index last, rows<E>& at, const rows<E>& ne
   kernel->values(t);
 }
 
-/// What the only query does not see of the tile: its scores, `step` apart, are hidden or -inf.
+/// Replaces the values of keys that the only query does not see by zeros. A key is not seen if it is outside the query's range
+/// or its score is -inf; scores are `step` apart.
 template <class T>
 template <class E>
 void block<T>::leave_out_hidden(const Real* s, index step, rows<E>& at) const {
@@ -233,7 +234,7 @@ void block<T>::leave_out_hidden(const Real* s, index step, rows<E>& at) const {
   }
 }
 
-/// Copies are of whole tiles, whatever part of them the block sees.
+/// Folds keys through copies of their rows. Whole tiles are copied, whatever part of them the block sees.
 template <class T>
 template <class E>
 void block<T>::fold_copies(index first, index last, buffer<E>& k_tiles, buffer<E>& v_tiles, Real* o) {
@@ -256,7 +257,7 @@ void block<T>::fold_copies(index first, index last, buffer<E>& k_tiles, buffer<E
   fold_rows(first, last, at, at, o);
 }
 
-/// Whether a head's keys and values come from further away for every block of queries.
+/// Whether a head's keys and values exceed the second cache, so that every block of queries reads them from further away.
 template <class T>
 bool block<T>::passes_second_cache() const {
   constexpr index bytes = index{1} << 20;
@@ -283,7 +284,7 @@ auto block<T>::leaf(index t, workspace<T>& w, typename fragment<Real>::memory& m
   fragment<Real> f(count_, p_.dv, memory);
   fold_leaf(t, f);
   finish(f);
-  if (!is_careful_ && !p_.takes_integers) mend(t, f, memory);  // integers have left it out
+  if (!is_careful_ && !p_.takes_integers) mend(t, f, memory);  // integers skip hidden values themselves
   return f;
 }
 
@@ -293,7 +294,7 @@ void block<T>::fold_leaf(index t, const fragment<Real>& f) {
   std::fill(o, o + lanes_ * width_of_o(), Real{});
   std::fill(m_.data(), m_.data() + lanes_, Real{hidden});
   std::fill(l_.data(), l_.data() + lanes_, Real{});
-  const index together = p_.packs() ? attention_tile_keys : p_.takes_pairs ? 2 : 1;  // at absolute positions
+  const index together = p_.packs() ? attention_tile_keys : p_.takes_pairs ? 2 : 1;  // from multiples of it
   const index first = std::max(t * attention_leaf_keys, all_.first / together * together);
   const index end = std::min(all_.last, (t + 1) * attention_leaf_keys);
   if (p_.takes_matrices) {
@@ -318,7 +319,7 @@ template class block<float>;
 template class block<double>;
 template class block<float16>;
 template class block<bfloat16>;
-// For attention_matrices.cpp.
+// Used by attention_matrices.cpp.
 template void block<bfloat16>::leave_out_hidden(const float*, index, rows<bfloat16>&) const;
 
 }  // namespace regroup::attention_fold

@@ -16,27 +16,29 @@ using Pack = pack<float, 64>;
 using words = Pack::integers;
 constexpr index width = Pack::width;
 
-/// A row is rounded to a norm of 32,766 or a little more, so that no sum of products of two of them leaves 32 bits
-/// (Cauchy-Schwarz); values to 16,383 at most, and the weights of a tile to 32,766 at most and 131,000 together.
+/// Limits of the integers. A row is scaled to a norm of 32,766, or a little more after rounding, so that no sum of products of
+/// two rows exceeds 32 bits (Cauchy-Schwarz). Values are at most 16,383. The weights of a tile are at most 32,766 each and
+/// 131,000 together.
 constexpr float most_norm = 32766, most_value = 16383, most_weight = 32766, most_weights = 131000;
-/// Where a row's size is not between these its squares, or its products with weights, may leave a float.
+/// Outside these sizes a row's squares, or its products with weights, may not fit a float.
 constexpr float least_size = 0x1p-45f, most_size = 0x1p+45f;
 
 inline words rounded(const Pack& x) { return words(_mm512_maskz_cvtps_epi32(0xffff, __m512(x.x))); }
 
-/// The numbers of a row of n from c on, then zeros.
+/// The numbers from c on of a row of n, then zeros.
 template <class T>
 [[gnu::always_inline]] inline Pack load_from(const T* row, index c, index n) {
   return n - c >= width ? Pack::load(row + c) : Pack::load_some(row + c, n - c);
 }
 
-/// Of 16 rows: what makes integers of numbers, and numbers of those again; NaN where a row has none, and a zero first.
+/// Scales of 16 rows: the factors from numbers to integers and back. A row without a scale has 0 and NaN, and its bit in
+/// `none`; a row of zeros has 0 and 0.
 struct row_scales {
   Pack of_numbers, of_integers;
   std::uint64_t none;
 };
 
-/// Rows of these sizes get `most`. `is_zero(i)` looks at the row itself.
+/// The scales that turn each row's size into `most`. `is_zero(i)` says whether row i is all zeros.
 template <class IsZero>
 [[gnu::always_inline]] inline row_scales scales_of(const Pack& size, float most, const IsZero& is_zero) {
   const Pack top = Pack::all(most), none = Pack::all(std::numeric_limits<float>::quiet_NaN());
@@ -73,7 +75,7 @@ template <class T>
   return {Pack::vector(_mm512_maskz_sqrt_ps(0xffff, __m512(squares[0].x)))};
 }
 
-/// The largest magnitudes of 16 rows: of their bits as integers, so that NaN counts as more than infinity.
+/// The largest magnitudes of 16 rows, compared as integers by their bits, so that NaN counts as more than infinity.
 template <class T>
 [[gnu::always_inline]] inline Pack largest_of(const T* const* rows, index n) {
   packs<Pack, width> tops;
@@ -100,12 +102,12 @@ bool is_zero(const T* row, index n) {
   return std::all_of(row, row + n, [](T x) { return widen(x) == 0; });
 }
 
-/// 16 numbers of a row from c on, times its scale.
+/// 16 numbers of a row from c on, times the row's scale, rounded.
 template <class T>
 [[gnu::always_inline]] inline words round_from(const T* row, index c, index n, float scale) {
   return rounded(Pack::product(load_from(row, c, n), Pack::all(scale)));
 }
-/// 32 of them, two in a word.
+/// 32 such numbers, two in a word.
 template <class T>
 [[gnu::always_inline]] inline Pack pairs_from(const T* row, index c, index n, float scale) {
   const auto narrow = [&](index from) {
@@ -135,14 +137,14 @@ template <class T>
   round_rows(rows, d, to).of_integers.store(scale);
 }
 
-/// Those of the 16 keys from j on that there are.
+/// How many of the 16 keys from j on exist.
 template <class T>
 std::uint64_t present(const integer_tile<T>& t, index j, std::uint64_t keys) {
   const index count = std::clamp<index>(t.n - j, 0, width);
   return (keys & ((1u << count) - 1)) << j;
 }
 
-/// Rows of the next tile on their way to the second cache.
+/// Prefetches rows of the next tile into the second cache.
 template <class T>
 [[gnu::always_inline]] inline void fetch(const T* row, index n) {
   const auto* const first = reinterpret_cast<const char*>(row);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's fold over one leaf in fixed point: rows of Q, K and V as 16-bit integers, each with a scale. Those of K and
-// V stay in the workspace for the next blocks of queries. Numbers that have no scale, since their row holds what is not
-// finite, are scored and added one by one.
+// V stay in the workspace for the next blocks of queries. Rows without a scale, because they hold numbers that are not finite
+// or their size is too large or small, are scored and added one by one.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -37,7 +37,7 @@ void block<T>::round_queries() {
   }
 }
 
-/// The scores of these keys, and of queries without a scale, as every other order has them.
+/// Scores these keys for every query, and every key for queries without a scale, by the chain of fma of the plain order.
 template <class T>
 void block<T>::score_one_by_one(std::uint64_t keys) {
   const index q_step = p_.q.stride(3), k_step = p_.k.stride(3);
@@ -54,7 +54,7 @@ void block<T>::score_one_by_one(std::uint64_t keys) {
   }
 }
 
-/// o = o + w v for these keys, whose scores, (keys, lanes), were copied before they became weights.
+/// o = o + w v for these keys. `scores`, (keys, lanes), were copied before they became weights.
 template <class T>
 void block<T>::add_values_one_by_one(std::uint64_t which, const Real* scores) {
   for (; which != 0; which &= which - 1) {
@@ -72,7 +72,7 @@ void block<T>::add_values_one_by_one(std::uint64_t which, const Real* scores) {
   }
 }
 
-/// Tiles are whole, whatever part of them the block sees: those from `first` on that begin before `end`.
+/// Folds the tiles from `first` on that begin before `end`. Whole tiles are packed, whatever part of them the block sees.
 template <class T>
 void block<T>::fold_by_integers([[maybe_unused]] index first, [[maybe_unused]] index end) {
   if constexpr (sizeof(T) == 2) {

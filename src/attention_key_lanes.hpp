@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's tile for few queries, as in decoding: lanes are keys for the scores (K is transposed in registers, 16 x
 // 16 with AVX-512, so that a score stays one chain over d) and columns of V for O. Memory sets the pace: the next tile is
-// fetched meanwhile, and all queries share each key and value read. Local to each instruction set's file. Level: block.
+// prefetched meanwhile, and all queries share each key and value read. Local to each instruction set's file. Level: block.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,19 @@
 namespace regroup::tiles {
 namespace {
 
-/// How memory is asked for the rows that are needed soon: in its own order, but on AMD in the order of reading, with pages
-/// found before, and the second cache four times for each line. (A Zen 4, fp32: 25 GB/s; twice 22, once 19, and 13 by way of
-/// the first cache.)
+/// Whether lines are prefetched in the order in which they are read, rather than in memory's order. On AMD they are: pages are
+/// touched before, and each line is prefetched four times into the second cache. (A Zen 4, fp32: 25 GB/s; twice 22, once 19,
+/// and into the first cache 13.)
 inline bool asks_as_read() { return is_amd(); }
-/// In memory's order: whether lines come into the second cache, which has more of them on their way. One query waits for memory
-/// (an Intel that reads 16.4 GB/s, fp32: 15.0 for 13.6); what computes longer finds its rows in the first.
+/// In memory's order, whether lines are prefetched into the second cache, which can have more of them in flight. That pays for
+/// one query, which waits for memory (an Intel that reads 16.4 GB/s, fp32: 15.0 instead of 13.6). More queries compute longer
+/// and find their rows in the first cache.
 template <int Q>
 inline constexpr bool asks_second_cache = Q == 1;
 
-/// Has pages translated, as `find_pages` does, of `count` rows, wherever they lie: of the tile's keys from `first` on, behind
-/// which its values follow, and then the next tile's keys. One line of each row that begins in another page than the one
-/// before.
+/// Has the addresses of pages translated ahead, as `find_pages` does, for `count` rows from `first` on, wherever they lie:
+/// rows are numbered through the tile's keys, then its values, then the next tile's keys. Prefetches one line of each row that
+/// begins in another page than the row before.
 template <class T>
 [[gnu::always_inline]] inline void find_pages_of_rows(const tile<T>& t, index first, index count) {
   const T* const* const rows = first < t.n ? t.k : first < 2 * t.n ? t.v : t.next_k;
@@ -36,8 +37,8 @@ template <class T>
     before = page;
   }
 }
-/// A row that Q queries need soon. Forced inline, and called beside other work only: g++ drops a call to a function that only
-/// prefetches.
+/// Prefetches a row that Q queries need soon. Forced inline, and to be called only beside other work: g++ drops a call to a
+/// function that only prefetches.
 template <int Q, class T>
 [[gnu::always_inline]] inline void fetch(const T* row, index width, bool as_read) {
   const auto bytes = static_cast<std::size_t>(width) * sizeof(T);
@@ -46,12 +47,13 @@ template <int Q, class T>
   for (std::size_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(reinterpret_cast<const char*>(row) + at, 0, 3);
 }
 
-/// Groups of keys, a lane each, whose scores are computed side by side: one chain over d is slower than memory where a
-/// key has few bytes. The rows of the next groups, 8 KiB at 128 columns, are fetched meanwhile.
+/// How many groups of keys (one key a lane) have their scores computed side by side: where a key has few bytes, a single chain
+/// over d is slower than memory. The rows of the next groups, 8 KiB at 128 columns, are prefetched meanwhile.
 template <class Products, int Q>
 inline constexpr int groups = Q < 4 && sizeof(typename Products::T) == 2 ? 2 : 1;
 
-/// A pointer that is new in every step: what is read from it is not kept in registers, and distances from it are constants.
+/// The same pointer, hidden from the optimiser in every step: loads through it are not kept in registers, and offsets from it
+/// are constants.
 template <class T>
 [[gnu::always_inline]] inline T* renewed(T* p, index step) {
   asm("" : "+r"(p) : "r"(step));
@@ -63,7 +65,7 @@ template <class Products, int Q, int G>
 inline void score_group(const tile<typename Products::T>& t, index query, index j, bool fetches) {
   using Pack = typename Products::Pack;
   using T = typename Products::T;
-  constexpr int w = Pack::width, parts = Products::parts, numbers = parts * Products::at_once;  // of a word
+  constexpr int w = Pack::width, parts = Products::parts, numbers = parts * Products::at_once;  // in a word
   const index steps = (t.d + Products::at_once - 1) / Products::at_once;
   const auto* const q = t.q + query * steps;
   const bool is_last = j + G * w >= t.n, as_read = fetches && asks_as_read();
@@ -89,7 +91,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       unrolled<w>([&](int i) { x[i] = Products::load_words(k[i] + c * numbers); });
       transpose(x, [&](int pair) { fetch_some(g, pair); });
       [&]<int... I>(std::integer_sequence<int, I...>) {
-        // Apart: distances that are looked up cost as many loads as there are products.
+        // A pointer for each query: an offset that is looked up would cost a load for every product.
         const typename Products::Real* at[static_cast<std::size_t>(Q)];
         unrolled<Q>([&](int a) { at[a] = renewed(q + a * steps + c * parts, c); });
         ((acc[g * Q + I % Q] =
@@ -125,7 +127,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
   unrolled<Q * G>([&](int i) { Products::score(acc[i], t).store(t.s + (query + i % Q) * tile_keys + j + i / Q * w); });
 }
 
-/// Q queries from `query` on: their scores.
+/// Scores of Q queries from `query` on.
 template <class Products, int Q>
 inline void score_keys(const tile<typename Products::T>& t, index query, bool fetches) {
   constexpr int w = Products::Pack::width, G = groups<Products, Q>;
@@ -134,7 +136,7 @@ inline void score_keys(const tile<typename Products::T>& t, index query, bool fe
   for (; G > 1 && j < t.n; j += w) score_group<Products, Q, 1>(t, query, j, fetches);
 }
 
-/// Q queries from `query` on: V packs of columns of O from `column` on, the last of them `count` wide.
+/// For Q queries from `query` on, adds values to V packs of columns of O from `column` on; the last pack is `count` wide.
 template <class Products, int Q, int V>
 inline void add_values(const tile<typename Products::T>& t, index query, index column, index count, bool fetches) {
   using Pack = typename Products::Pack;
@@ -183,7 +185,8 @@ inline void add_values(const tile<typename Products::T>& t, index query, index c
   (std::make_integer_sequence<int, Q * V>{});
 }
 
-/// body(a compile-time number of queries, the first of them): at most Most at a time, in passes of about equal size.
+/// Calls body(a compile-time number of queries, the first of them) for all queries, at most Most at a time, in passes of about
+/// equal size.
 template <int Most, class Body>
 inline void in_passes(index queries, const Body& body) {
   const index passes = (queries + Most - 1) / Most;
@@ -197,7 +200,7 @@ inline void in_passes(index queries, const Body& body) {
   }
 }
 
-/// Most queries in one pass over the keys; Registers for accumulators of O.
+/// Most is the largest number of queries in one pass over the keys, Registers the number of accumulators for O.
 template <class Products, int Most, int Registers>
 struct with_key_lanes {
   using Pack = typename Products::Pack;
@@ -257,7 +260,7 @@ struct with_key_lanes {
         }
       };
       add_packs(std::integral_constant<int, 8>{});
-      add_packs(std::integral_constant<int, 4>{});  // a head of 64, by vectors of 16
+      add_packs(std::integral_constant<int, 4>{});  // a head of 64 by packs of 16
       add_packs(std::integral_constant<int, 2>{});
       for (; column < t.dv; column += Pack::width) {
         add_values<Products, Q, 1>(t, first, column, std::min<index>(t.dv - column, Pack::width),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's fold over one leaf by matrices (AMX): scores of a tile are multiplied together with the values of the one
-// before, whose weights were found meanwhile. Matrices of K and V stay in the workspace for the next blocks of queries.
+// Attention's fold over one leaf by matrices (AMX): the products for a tile's scores are taken together with those for the
+// values of the tile before. Matrices of K and V stay in the workspace for the next blocks of queries.
 #include <algorithm>
 
 #include "attention_tile.hpp"
@@ -10,7 +10,7 @@ namespace regroup::attention_fold {
 
 namespace {
 
-/// The registers for matrices, as long as it lives.
+/// Holds the registers for matrices while it exists.
 struct matrices_in_use {
   const tiles::matrix_kernels& kernels;
   explicit matrices_in_use(const tiles::matrix_kernels& k) : kernels(k) { kernels.enter(); }
@@ -21,7 +21,7 @@ struct matrices_in_use {
 
 }  // namespace
 
-/// Tiles are whole, whatever part of them the block sees: those from `first` on that begin before `end`.
+/// Folds the tiles from `first` on that begin before `end`. Whole tiles are packed, whatever part of them the block sees.
 template <class T>
 void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] index end) {
   if constexpr (std::same_as<T, bfloat16>) {
@@ -80,7 +80,7 @@ void block<T>::fold_by_matrices([[maybe_unused]] index first, [[maybe_unused]] i
       if (p_.mask->has_function()) {
         if (unsaved != nullptr) kernels.save(lanes_, unsaved);
         unsaved = nullptr;
-        kernels.leave();  // a user's function may have a use for them
+        kernels.leave();  // a user's function may use the registers itself
         mask(first, last, t.s);
         kernels.enter();
       }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// K and V of one tile as AMX's matrices take them: 16 rows of 64 bytes, one behind the other in the order in which they are
-// read. Local to src/attention_tile_v4_amx.cpp. Level: block.
+// K and V of one tile as AMX's matrices: 16 rows of 64 bytes each, stored in the order in which the kernels read them.
+// Local to src/attention_tile_v4_amx.cpp. Level: block.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using Pack = pack<float, 64>;
 using T = bfloat16;
 
 constexpr index side = 16;           // rows of a matrix, and words of 32 bits in each
-constexpr index matrix = side * 32;  // its numbers
+constexpr index matrix = side * 32;  // numbers in a matrix
 constexpr index keys_at_once = 32;
 
 inline index steps_of(index n) { return (n + 31) / 32; }
@@ -28,7 +28,8 @@ inline __m512i load_row(const T* from, index count) {
   return _mm512_maskz_loadu_epi16((1u << count) - 1, from);
 }
 
-/// Rows `i` of the next tile, where one is to be packed: packing keys, and values, takes a quarter of them each.
+/// Prefetches row `i` of the next tile's keys and values, if that tile is to be packed. Packing this tile's keys and values
+/// each prefetch part of the rows.
 [[gnu::always_inline]] inline void fetch(const tile<T>& t, index i) {
   if (t.next_k == nullptr) return;
   const auto* const k = reinterpret_cast<const char*>(t.next_k[i]);
@@ -37,7 +38,7 @@ inline __m512i load_row(const T* from, index count) {
   for (index at = 0; at < t.dv * index{sizeof(T)}; at += 64) __builtin_prefetch(v + at, 0, 3);
 }
 
-/// Matrices of 16 keys and 32 columns: (pairs of 16 keys, columns / 32, 2).
+/// K as matrices of 16 keys and 32 columns, in the order (pairs of 16 keys, columns / 32, 2).
 inline void pack_keys(const tile<T>& t) {
   const index steps = steps_of(t.d);
   for (index j = 0; j < tile_keys; ++j) {
@@ -49,7 +50,8 @@ inline void pack_keys(const tile<T>& t) {
   }
 }
 
-/// 32 columns of two keys, in pairs: the columns 0 to 3 of every 8, or 4 to 7. Nothing where there are none.
+/// 32 columns of two keys, interleaved in pairs: half<0> has columns 0 to 3 of every 8, half<1> columns 4 to 7. Zeros where
+/// there are no keys or columns.
 struct pair_of_rows {
   __m512i even, odd;
   pair_of_rows(const T* const* rows, index j, index n, index column, index count)
@@ -62,7 +64,7 @@ struct pair_of_rows {
   }
 };
 
-/// The columns from `column` on of 64 values, as matrices of 32 keys in pairs and 16 columns, in that order: (2, 2).
+/// 32 columns of 64 values from `column` on, as matrices of 32 keys (in pairs) by 16 columns, in the order (32 keys, half).
 inline void pack_rows_of_values(const tile<T>& t, index column, float* to, rows_ahead<T>& ahead, index rows_to_fetch) {
   const T* const* const v = t.v;
   const index n = t.n, dv = t.dv;
@@ -74,7 +76,7 @@ inline void pack_rows_of_values(const tile<T>& t, index column, float* to, rows_
   }
 }
 
-/// Matrices of 16 columns and 32 keys: (pairs of 16 columns, 2 of keys, 2).
+/// V as matrices of 16 columns and 32 keys, in the order (pairs of 16 columns, 32 keys, 2).
 inline void pack_values(const tile<T>& t) {
   for (index step = 0; step < tile_keys / 32; ++step) {
     for (index i = 0; i < 8; ++i) fetch(t, 16 + step * 8 + i);

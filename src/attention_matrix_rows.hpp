@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Up to 16 queries by AMX's matrices, as in decoding: queries are the rows of O and of the weights, O += P V. K's rows are
-// matrices as they lie in memory, where 64 of them are there; V's are put in pairs just before their products. Memory sets the
-// pace: while a tile is folded, the rows that come next are fetched, with its scores the values of keys 16 to 31, with its
-// weights the others and the next tile's first 16 keys, with its values the rest of that tile's and 16 values. Local to
-// src/attention_tile_v4_amx.cpp. Level: block.
+// Up to 16 queries by AMX's matrices, as in decoding: queries are the rows of O and of the weights, O += P V. Where a tile has
+// all 64 keys, K's rows are used as matrices where they lie; V's rows are put in pairs just before their products. Memory sets
+// the pace, so a tile prefetches the rows that come next: its scores the values of keys 16 to 31, its weights the values of
+// the later keys and the next tile's first 16 keys, its values the next tile's other keys and first 16 values.
+// Local to src/attention_tile_v4_amx.cpp. Level: block.
 #pragma once
 
 #include <algorithm>
@@ -13,10 +13,10 @@
 namespace regroup::tiles {
 namespace {
 
-/// Compilers leave out or move what is written in memory before the instructions that load matrices; not before this.
+/// A barrier for the compiler. Without it, compilers drop or move stores that precede the instructions that load matrices.
 inline void written() { asm volatile("" ::: "memory"); }
 
-/// The keys that some query of the block may see, out to whole steps of 32.
+/// The keys that some query of the block may see, widened to whole steps of 32.
 struct span_of_keys {
   index first, last;
   explicit span_of_keys(const tile<T>& t) {
@@ -32,13 +32,13 @@ struct span_of_keys {
   [[nodiscard]] bool empty() const { return first >= last; }
 };
 
-/// The rows [first, last) of a tile, if there is one, to be fetched.
+/// The rows [first, last) of a tile to be prefetched; none if there is no tile.
 inline rows_ahead<T>::rows part_of(const T* const* rows, index first, index last, index width) {
   if (rows == nullptr) return {};
   return {rows + first, last - first, width};
 }
 
-/// Scores of 64 keys whose rows are matrices as they lie.
+/// Scores of 64 keys whose rows can be loaded as matrices where they lie.
 inline void score_rows(const tile<T>& t) {
   const index steps = steps_of(t.d), step = t.k_step * index{sizeof(T)};
   rows_ahead<T> values(part_of(t.v, side, 2 * side, t.dv));
@@ -68,7 +68,7 @@ inline void score_rows(const tile<T>& t) {
   written();
 }
 
-/// 16 rows of O times their factors.
+/// Multiplies 16 rows of O by their factors.
 inline void correct_rows(float* o, index dv, const float* factor) {
   const index width = whole(dv, 32);
   for (index row = 0; row < side; ++row) {
@@ -88,7 +88,7 @@ inline void add_rows_of_values(const tile<T>& t) {
   const index first = keys.first / keys_at_once;
   const bool has_two = keys.last - keys.first > keys_at_once;
   rows_ahead<T> next(part_of(t.next_k, side, tile_keys, t.d), part_of(t.next_v, 0, side, t.dv));
-  const index rows = tile_keys * 32 / width + 1;  // of them with each 32 columns
+  const index rows = tile_keys * 32 / width + 1;  // prefetched with each 32 columns
   const auto pack = [&](index c) {                // into one of two places
     auto* const to = reinterpret_cast<float*>(t.v_tiles) + c / 32 % 2 * 4 * side * side;
     pack_rows_of_values(t, c, to, next, rows);
@@ -121,7 +121,7 @@ inline void add_rows_of_values(const tile<T>& t) {
   written();
 }
 
-/// Weights of 32 keys: pairs of keys, a query a lane, become rows of queries.
+/// Transposes weights, 32 keys at a time: from pairs of keys with a query in each lane to one row for each query.
 inline void transpose_weights(const tile<T>& t, const span_of_keys& keys) {
   for (index j = keys.first / 2; j < keys.last / 2; j += side) {
     packs<Pack, side> x;
@@ -131,7 +131,7 @@ inline void transpose_weights(const tile<T>& t, const span_of_keys& keys) {
   }
 }
 
-/// Columns of O's rows, which stand in the order of pair_of_rows, in their own.
+/// Puts the columns of O's rows, which are in the order of pair_of_rows, into their own order.
 inline void put_columns_right(float* o, index dv) {
   const Pack::integers first = {0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23};
   for (float* at = o; at < o + side * whole(dv, 32); at += 2 * side) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights for AMX's matrices: exp to bfloat16's precision, rounded by being cut off, and their sum. Local to
+// Weights for AMX's matrices: exp to bfloat16's precision, rounded by truncation, and their sum. Local to
 // src/attention_tile_v4_amx.cpp. Level: lane.
 #pragma once
 
@@ -10,7 +10,7 @@ namespace {
 
 constexpr float log2_e = 0x1.715476p+0f;
 
-/// 2^-8 more than 2^x, x <= 6, where it has its first bit: cut off to bfloat16 that is rounded. Wrong by 2^-13.7.
+/// x = 2^x, for x <= 6, plus 2^-8 of its leading bit, so that truncation to bfloat16 rounds. The error is 2^-13.7.
 template <int N>
 [[gnu::always_inline]] inline void exp2_to_cut(packs<Pack, N>& x) {
   packs<Pack, N> r, p;
@@ -21,30 +21,31 @@ template <int N>
   unrolled<N>([&](int i) { x[i].x = Pack::vector(_mm512_maskz_scalef_ps(0xffff, __m512(p[i].x), __m512(x[i].x))); });
 }
 
-/// Two weights cut off to bfloat16, side by side.
+/// Two weights truncated to bfloat16, side by side.
 inline Pack cut(const Pack& even, const Pack& odd) {
   const auto low = reinterpret_cast<Pack::bits>(even.x) >> 16, high = reinterpret_cast<Pack::bits>(odd.x);
   return {reinterpret_cast<Pack::vector>(
       _mm512_ternarylogic_epi32(__m512i(low), __m512i(high), __m512i(0xffff0000u - Pack::bits{}), 0xf8))};
 }
 
-/// Whether s scale is exact, so that an fma has its bits, whatever else is multiplied in.
+/// Whether s times scale is exact for every s, so that an fma gives the same bits with scale folded into its factor.
 inline bool is_exact(float scale) {
   std::uint32_t bits;
   std::memcpy(&bits, &scale, sizeof bits);
   return (bits & 0x7fffff) == 0 && scale > 0x1p-60f && scale < 0x1p+60f;
 }
 
-/// Scores are scaled already, or as they came, to be scaled, with a rounding or exactly. A weight is 2^x for
-/// x = fma(s scale, log2 e, -frame log2 e), in every case the same. Frames past `most_of_near_frame`, where rounding that
-/// product would show, and infinite ones take (s scale - frame) log2 e: query by query, since others must not be told.
+/// Whether scores have been multiplied by scale already (scaled), or are to be, with a rounding (plain) or exactly. In every
+/// case a weight is 2^x for x = fma(s scale, log2 e, -frame log2 e). For frames beyond `most_of_near_frame`, where the rounding
+/// of that product would show, and for infinite ones, x = (s scale - frame) log2 e. Each query chooses by its own frame, so
+/// that its bits do not depend on the others.
 enum class score { scaled, plain, plain_of_exact_scale, scaled_of_any_frame };
 constexpr float most_of_near_frame = 512;
-inline auto is_near(const Pack& frame) {  // not for NaN
+inline auto is_near(const Pack& frame) {  // false for NaN
   return (frame.x <= most_of_near_frame) & (frame.x >= -most_of_near_frame);
 }
 
-/// Weights of 16 queries, in pairs of keys, and their sum; meanwhile rows are fetched.
+/// Weights of 16 queries, in pairs of keys, and their sum; prefetches rows meanwhile.
 template <score Score>
 [[gnu::always_inline]] inline Pack weigh(const tile<T>& t, const float* s, float* pairs, index keys, const Pack& frame,
                                          Pack l, rows_ahead<T>& ahead) {

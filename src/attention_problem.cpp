@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What attention asks of its arguments, each with a sentence.
+// Checks attention's arguments; each requirement has a sentence.
 #include <cmath>
 #include <string>
 
@@ -25,7 +25,7 @@ view<const T> as_rank_4(const view<const T>& x) {
   return {x.data(), extents, strides};
 }
 
-/// The sentence is made only to be thrown: making it takes longer than a short call.
+/// Takes a function that makes the sentence, since making it takes longer than a short call of attention.
 template <class Sentence>
 void require(bool holds, const Sentence& sentence) {
   if (!holds) throw_shape(sentence());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a step of attention's chains multiplies: one product of numbers of the accumulator's type, or two of bfloat16 at
-// once where the processor has an instruction for it. Then a pair of 16-bit numbers stands in the bits of one float: in
-// q, in the weights (rounded to bfloat16, and summed so), in the values of two keys. Local to each instruction set's
-// file. Level: lane.
+// once where the processor has an instruction for it. In the latter case the bits of one float hold a pair of 16-bit numbers:
+// in q, in the weights (rounded to bfloat16 before they are summed), and in the values of two keys. Local to each instruction
+// set's file. Level: lane.
 #pragma once
 
 #include "packs.hpp"
@@ -11,7 +11,7 @@
 namespace regroup::tiles {
 namespace {
 
-/// One product a step, rounded once with its sum; elements of E are widened.
+/// One product a step, as an fma; elements of type E are widened.
 template <class P, class E>
 struct single_products {
   using Pack = P;
@@ -20,10 +20,10 @@ struct single_products {
   static constexpr int at_once = 1;
 
   static Pack add(const Pack& sum, const Pack& a, const Pack& b) { return Pack::fma(a, b, sum); }
-  /// Numbers of one row in every lane, of a row in memory or of q, the weights or `value_rows`.
+  /// One number (or pair) in every lane: `all` reads a row in memory; `all_of` reads q, the weights or `value_rows`.
   static Pack all(const T* x) { return Pack::all(*x); }
   static Pack all_of(const Real* x) { return Pack::all(*x); }
-  /// A row's words along the lanes, each of which holds as many steps as it has parts: one number, or two of 16 bits.
+  /// Consecutive words of a row, one a lane. A word has `parts` parts, one for each step: one number, or two of 16 bits.
   static constexpr int parts = sizeof(Real) / sizeof(T);
   static Pack load_words(const T* from) { return Pack::load_words(from); }
   static Pack load_words_some(const T* from, index count) { return Pack::load_words_some(from, count); }
@@ -31,13 +31,13 @@ struct single_products {
   static Pack part(const Pack& words) {
     return Pack::template part<T, Part>(words);
   }
-  /// Numbers along the lanes of at_once rows.
+  /// Consecutive columns of at_once rows, one a lane.
   static Pack load_rows(const T* const* rows, index column) { return Pack::load(rows[0] + column); }
   static Pack load_rows_some(const T* const* rows, index column, index count) {
     return Pack::load_some(rows[0] + column, count);
   }
   static Pack score(const Pack& sum, const tile<T>&) { return sum; }
-  /// The weights of keys that follow each other, for several queries: kept, and added to l.
+  /// Stores the weights of consecutive keys for several queries, and adds them to l.
   template <int Keys>
   static void keep(const packs<Pack, Keys>& w, Real* s, index step, Pack& l) {
     unrolled<Keys>([&](int i) {
@@ -45,7 +45,7 @@ struct single_products {
       l.x += w[i].x;
     });
   }
-  /// The same for Q queries, their chains side by side.
+  /// The same for Q queries at once, whose chains run side by side.
   template <int Q>
   static void keep(const Real* s, index keys, Real* l) {
     Real sum[static_cast<std::size_t>(Q)];
@@ -57,7 +57,7 @@ struct single_products {
 };
 
 #ifdef __AVX512BF16__
-/// Two products of bfloat16 a step, as vdpbf16ps rounds them: denormals are 0.
+/// Two products of bfloat16 a step, rounded as vdpbf16ps does, which takes denormals as 0.
 struct pair_products {
   using Pack = pack<float, 64>;
   using T = bfloat16;
@@ -119,7 +119,7 @@ struct pair_products {
     }
     unrolled<Q>([&](int q) { l[q] = sum[q].x[0]; });
   }
-  /// Written to the tile's scratch: rows of pairs, (keys / 2, dv).
+  /// Writes rows of pairs, (keys / 2, dv), into the tile's scratch.
   static const Real* const* value_rows(const tile<T>& t, const Real** rows) {
     for (index j = 0; j < t.n; j += 2) {
       Real* const to = t.pairs + j / 2 * t.dv;

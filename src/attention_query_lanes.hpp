@@ -15,21 +15,21 @@ namespace {
 /// How a processor's registers and caches are used.
 struct query_shape {
   int full_r, full_v;    // rows by packs of lanes that are computed at once where all lanes see all keys
-  int group_r, group_v;  // elsewhere, for a group of lanes and its keys
-  /// Lanes of a panel, or 0 for one of all lanes. Rows of 64 lanes lie at a power of two and meet in a few places of a first
-  /// cache; those of a panel, as many as a block takes, follow each other.
+  int group_r, group_v;  // the same elsewhere, for a group of lanes and its keys
+  /// Lanes of a panel, as many as a block takes, or 0 for one panel of all lanes. Rows of 64 lanes are a power of two apart and
+  /// compete for a few places of the first cache; rows of a panel are consecutive.
   int panel = 0;
-  index first_cache = 0;  // in bytes: a tile's values that would fill it are added in halves, each in all panels
-  bool fetches = true;    // where a tile follows: values with the scores, and its keys with the values
+  index first_cache = 0;  // in bytes; values of a tile that would fill it are added in halves, each for all panels
+  bool fetches = true;    // where a tile follows, prefetches the values with the scores, and its keys with the values
 };
 
-/// How many of `steps` follow each other before the next row is fetched.
+/// How many of `steps` run before the next row is prefetched.
 template <class T>
 index steps_a_row(const rows_ahead<T>& ahead, index steps) {
   return ahead.is_empty() ? steps : 8;
 }
 
-/// Rows of s, the keys [row, row + R), in V packs of lanes.
+/// Computes rows of s, for the keys [row, row + R), in V packs of lanes.
 template <class Products, class Lanes, int R, int V>
 inline void score_block(const tile<typename Products::T>& t, index row, index lane,
                         rows_ahead<typename Products::T>& ahead) {
@@ -52,7 +52,7 @@ inline void score_block(const tile<typename Products::T>& t, index row, index la
   (std::make_integer_sequence<int, R * V>{});
 }
 
-/// Rows of o, the columns [row, row + R) of v, in V packs of lanes, over the keys of the steps [from, to).
+/// Adds to rows of o, the columns [row, row + R) of v, in V packs of lanes, the keys of the steps [from, to).
 template <class Products, class Lanes, int R, int V, class Real>
 inline void value_block(const tile<typename Products::T>& t, const Real* const* v, index row, index lane, index from,
                         index to, bool grows, rows_ahead<typename Products::T>& ahead) {
@@ -76,8 +76,8 @@ inline void value_block(const tile<typename Products::T>& t, const Real* const* 
   (std::make_integer_sequence<int, R * V>{});
 }
 
-/// block(rows of a compile-time count, first row) over [from, to): R at a time, and R - 1 where that leaves nothing over,
-/// since few rows are few chains, which wait for themselves; else what is left at once.
+/// Calls block(a compile-time number of rows, first row) over [from, to), R rows at a time. Blocks of R - 1 are mixed in where
+/// then no rows are left over, since a block of few rows has few chains, whose latency shows; else the rest is one block.
 template <int R, class Block>
 inline void in_blocks(index from, index to, const Block& block) {
   if constexpr (R > 2) {
@@ -93,7 +93,7 @@ inline void in_blocks(index from, index to, const Block& block) {
   (std::make_integer_sequence<int, R <= 2 ? R - 1 : R - 2>{});
 }
 
-/// The step from a row to the next, and where the rows of a lane begin, `rows` to a panel.
+/// The distance from a row to the next, and where the rows of a lane begin, if a panel has `rows` rows.
 template <index Panel>
 struct lanes_in_panels {
   static constexpr index of(const auto& /*tile*/) { return Panel; }
@@ -105,7 +105,7 @@ struct lanes_in_panels<0> {
   static constexpr index place(index lane, index /*rows*/) { return lane; }
 };
 
-/// The three steps with these products.
+/// The three steps of `kernels`, with these products.
 template <class Products, query_shape Shape>
 struct with_query_lanes {
   using Pack = typename Products::Pack;
@@ -186,13 +186,13 @@ struct with_query_lanes {
   static bool fetches(const tile<T>& t) { return Shape.fetches && t.next_k != t.k; }
   static constexpr index steps(index keys) { return (keys + Products::at_once - 1) / Products::at_once; }
 
-  /// One pack of lanes over the keys [from, to).
+  /// Weights of one pack of lanes, over the keys [from, to).
   static void weigh(const tile<T>& t, index lane, index from, index to, bool& grows) {
     using vector = typename Pack::vector;
     const index lanes = Lanes::of(t);
     Real* const s = t.s + Lanes::place(lane, tile_keys);
     if (!t.is_whole) hide(t, lane, from, to);
-    // Those that share a step with keys that are seen.
+    // A key outside the range that shares a step with one inside counts as hidden.
     const Pack hidden = Pack::all(-math::detail::infinity<Real>);
     if (from % Products::at_once != 0) hidden.store(s + --from * lanes);
     if (to % Products::at_once != 0) hidden.store(s + to++ * lanes);

@@ -51,7 +51,7 @@ void attention_state<Real>::merge(const attention_state& other) {
     return;
   }
   attention_fold::require_same_queries(o().extents(), other.o().extents());
-  const auto& from = other.states_;  // the same ones in a merge with itself: each number is read before it is written
+  const auto& from = other.states_;  // may be these states: each number is read before it is written
   attention_fold::merge(static_cast<index>(states_.m.size()), dv_, states_.m.data(), states_.l.data(), states_.o.data(),
                         from.m.data(), from.l.data(), from.o.data());
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels for any processor, lane by lane, and which instruction set serves.
+// Attention's kernels for any processor, lane by lane, and the choice of the instruction set.
 #include "attention_tile.hpp"
 
 #include "attention_tile_table.hpp"

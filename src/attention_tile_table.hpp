@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of one instruction set as a table.
+// Tables of attention's kernels for one instruction set.
 #pragma once
 
 #include "attention_key_lanes.hpp"
@@ -17,12 +17,12 @@ constexpr query_lanes<typename Kernels::T> queries_of() {
   return {{Kernels::scores, Kernels::weights, Kernels::values}, Kernels::transpose, Kernels::panel};
 }
 
-/// One product a step, of T in packs of Bytes.
+/// Products of T in packs of Bytes, one a step.
 template <class T, int Bytes>
 using singles = single_products<
     std::conditional_t<std::same_as<T, double>, pack<double, (Bytes < 8 ? 8 : Bytes)>, pack<float, Bytes>>, T>;
 
-/// With packs of Bytes, at most Most queries a pass and Registers for accumulators where lanes are keys.
+/// The table for packs of Bytes. Most and Registers are those of key lanes (attention_key_lanes.hpp).
 template <int Bytes, class QueriesOfFloat, class QueriesOfDouble, int Most, int Registers>
 inline constexpr instruction_set all_kernels = {
     queries_of<QueriesOfFloat>(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels for AVX2 and FMA: 6 rows by 2 packs are 12 chains, two fma a cycle at a latency of 4 or 5. The
-// processor fetches by itself (bench/results/walls.md, "Attention on AVX2").
+// Attention's kernels for AVX2 and FMA: 6 rows by 2 packs are 12 chains, enough for two fma a cycle at a latency of 4 or 5.
+// Prefetching is left to the processor (bench/results/walls.md, "Attention on AVX2").
 #if defined(__x86_64__)
 #include "attention_tile_table.hpp"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention's kernels of bfloat16 for AMX: S^T = K Q^T and O^T += V^T P^T in products of 16 x 32 by 32 x 16, for 16 or 32
-// queries and 32 keys at a time; up to 16 queries alone (decoding) take O += P V, the same sums, which transposes P and not V.
-// K's rows, and V's columns, are packed into such matrices once for all blocks of queries that follow each other. A
-// product, to the bit (tdpbf16ps, properties/attention/matrices.cpp): two chains of fma from 0, over the even and over the
-// odd terms; their sum; that and what was there. Denormals are 0. Level: block.
+// queries and 32 keys at a time. Up to 16 queries alone (decoding) take O += P V, the same sums, which transposes P and not V.
+// K's rows, and V's columns, are packed into such matrices once for all consecutive blocks of queries. The bits of a product
+// (tdpbf16ps, properties/attention/matrices.cpp): two chains of fma from 0, one over the even terms and one over the odd ones,
+// are added, and their sum is added to the accumulator. Denormals are 0. Level: block.
 #if defined(__x86_64__)
 #include <algorithm>
 
@@ -13,7 +13,7 @@
 namespace regroup::tiles {
 namespace {
 
-/// Matrices 0 to 3 sum, 4 and 5 are of keys or values, 6 and 7 of queries or weights.
+/// Registers 0 to 3 accumulate, 4 and 5 hold keys or values, 6 and 7 queries or weights.
 void enter() {
   struct {
     std::uint8_t palette = 1, start = 0, none[14] = {};
@@ -26,9 +26,9 @@ void enter() {
 }
 void leave() { _tile_release(); }
 
-/// Sums of 2 x Groups matrices: rows 32 and columns 16 Groups of `to`, whose rows are `width` floats. What a block has
-/// summed is stored when the next one needs its registers: storing at once waits for the last product. K and V pass by the
-/// first cache, which s, o and q fill (1.6x at d = 128).
+/// Sums in 2 x Groups registers: a block of 32 rows and 16 Groups columns. They are stored only when the next block needs the
+/// registers, since storing at once waits for the last product. K and V bypass the first cache, which s, o and q fill (1.6x at
+/// d = 128).
 template <int Groups>
 struct sums {
   index step;  // bytes from row to row
@@ -55,7 +55,7 @@ struct sums {
     if constexpr (I == 2 && !Loads) _tile_zero(2);
     if constexpr (I == 3 && !Loads) _tile_zero(3);
   }
-  /// `next` = a b from 0, or + a b; a: pairs of matrices, one pair a step; b: words with b_step bytes from row to row.
+  /// next = a b, or next += a b if Loads. a is one pair of matrices a step; rows of b are b_step bytes apart.
   template <bool Loads>
   [[gnu::always_inline]] void block(float* next, const T* a, const float* b, index b_step, index steps) {
     _tile_stream_loadd(4, a, 64);
@@ -124,7 +124,7 @@ void add_values(const tile<T>& t, sums<Groups>& all) {
 
 Pack scaled(const tile<T>& t, const float* at) { return Pack::product(Pack::load(at), Pack::all(t.scale)); }
 
-/// 16 lanes of O's rows times factor.
+/// Multiplies 16 lanes of O's rows by factor.
 void correct(float* o, index lanes, index dv, const Pack& factor) {
   for (index c = 0; c < dv; ++c) Pack::product(Pack::load(o + c * lanes), factor).store(o + c * lanes);
 }
@@ -148,7 +148,7 @@ float* multiply_in(const tile<T>* next, const tile<T>* previous, float* unsaved)
   if (next != nullptr) add_scores<Groups>(*next, all);
   const float* const of_scores = all.before;
   if (previous != nullptr) add_values<Groups>(*previous, all);
-  if (next == nullptr || all.before == of_scores) all.finish();  // none of O is due
+  if (next == nullptr || all.before == of_scores) all.finish();  // no part of O is left to store
   return all.before;
 }
 
@@ -175,7 +175,7 @@ void save(index lanes, float* unsaved) {
   lanes == side ? sums<1>{step, unsaved}.finish() : sums<2>{step, unsaved}.finish();
 }
 
-/// Scores of keys that are not seen become -inf.
+/// Sets the scores of keys that are not seen to -inf.
 void hide(const tile<T>& t, index lane, const span_of_keys& keys) {
   Pack::integers first, last;
   std::memcpy(&first, t.first + lane, sizeof first);
@@ -187,13 +187,13 @@ void hide(const tile<T>& t, index lane, const span_of_keys& keys) {
   }
 }
 
-/// m is the maximum; weights are relative to a frame that follows it when it is more than this behind.
+/// Weights are relative to a frame, which is raised to the maximum m when it is more than this behind.
 constexpr float most_behind = 4;
 
 void weights(const tile<T>& t) {
   const span_of_keys keys(t);
   const Pack hidden = Pack::all(-math::detail::infinity<float>);
-  const bool plain = !t.scales_first && t.scale > 0;  // whose maximum is the scaled ones'
+  const bool plain = !t.scales_first && t.scale > 0;  // scaling does not change which score is the largest
   for (index lane = 0; lane < t.queries; lane += side) {
     const index group = lane / side;
     t.grows[group] = false;

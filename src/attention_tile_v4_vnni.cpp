@@ -19,10 +19,10 @@ words add(const words& sum, const words& a, const words& b) {
 }
 Pack as_floats(const words& x) { return {__builtin_convertvector(x, Pack::vector)}; }
 
-/// Words of K or V that are fetched before they are needed: 32 lines.
+/// How many words of K or V ahead are prefetched: 32 lines.
 constexpr index ahead = 32 * width;
 
-/// R rows of s, keys from `row` on, in V packs of lanes.
+/// Computes R rows of s, for keys from `row` on, in V packs of lanes.
 template <class T, int R, int V>
 inline void score_block(const integer_tile<T>& t, index row, index lane) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -43,7 +43,7 @@ inline void score_block(const integer_tile<T>& t, index row, index lane) {
   (std::make_integer_sequence<int, R * V>{});
 }
 
-/// R rows of o, columns of v from `row` on, in V packs of lanes, over the pairs of keys [from, to).
+/// Adds to R rows of o, columns of v from `row` on, in V packs of lanes, the pairs of keys [from, to).
 template <class T, int R, int V>
 inline void value_block(const integer_tile<T>& t, index row, index lane, index from, index to, bool grows) {
   [&]<int... I>(std::integer_sequence<int, I...>) {
@@ -108,13 +108,13 @@ template <int N>
   unrolled<N>([&](int i) { x[i].x = Pack::vector(_mm512_maskz_scalef_ps(0xffff, __m512(p[i].x), __m512(x[i].x))); });
 }
 
-/// What weights are rounded to: of_integers times an integer, numbers times of_numbers. The largest is one exactly, so
-/// that weights that are all equal are not all rounded the same way.
+/// Weights are rounded to of_integers times an integer, which is the weight times of_numbers. The largest weight is such a
+/// multiple exactly, so that equal weights have no common rounding error.
 struct weight_scale {
   Pack of_integers, of_numbers;
 };
 
-/// s = weights times their values' scales, of the keys [from, to) and 16 queries; l grows by the weights.
+/// Replaces s by weights times the scales of their values, for the keys [from, to) and 16 queries, and adds the weights to l.
 template <bool IsFinite, class T>
 [[gnu::always_inline]] inline weight_scale weigh(const integer_tile<T>& t, float* s, index from, index to,
                                                  const Pack& m, Pack& l) {
@@ -143,12 +143,12 @@ template <bool IsFinite, class T>
                                  Pack::product(Pack{sum[0].x + sum[1].x}, Pack::all(1 / most_weights)));
   const Pack units = {Pack::vector(_mm512_maskz_roundscale_ps(0xffff, __m512(top.x / unit.x), 0x09))};
   const Pack exact = {top.x / units.x};
-  // Nothing, where weights are so small that the other way may leave a float.
+  // 0 where weights are so small that units / top may overflow a float.
   const auto is_nothing = unit.x <= Pack::all(0x1p-110f).x;
   return {{is_nothing ? Pack::vector{} : exact.x}, {is_nothing ? Pack::vector{} : units.x / top.x}};
 }
 
-/// p = the weights as integers times `scale`, two keys a word.
+/// p = the weights times `scale`, rounded to integers, two keys a word.
 template <class T>
 [[gnu::always_inline]] inline void round_weights(const integer_tile<T>& t, index lane, index from, index to,
                                                  const Pack& scale) {
@@ -163,7 +163,7 @@ template <class T>
   }
 }
 
-/// One group of lanes over its keys [from, to).
+/// The weights of one group of lanes, over its keys [from, to).
 template <class T>
 [[gnu::always_inline]] inline void weigh_group(const integer_tile<T>& t, index lane, index from, index to,
                                                bool& grows) {
@@ -177,7 +177,7 @@ template <class T>
       Pack{seen ? Pack::load(s + j * t.lanes).x : hidden.x}.store(s + j * t.lanes);
     }
   }
-  // Up to whole steps of four keys.
+  // Padded with hidden keys to whole steps of four.
   const index whole_from = from / 4 * 4, whole_to = whole(to, 4);
   for (index j = whole_from; j < from; ++j) hidden.store(s + j * t.lanes);
   for (index j = to; j < whole_to; ++j) hidden.store(s + j * t.lanes);

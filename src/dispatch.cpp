@@ -23,7 +23,7 @@ namespace regroup::host {
 namespace {
 
 #if defined(__x86_64__)
-/// What x86-64-v3 has besides, by names that not every compiler's __builtin_cpu_supports knows.
+/// The features of x86-64-v3 that not every compiler's __builtin_cpu_supports can name.
 bool has_rest_of_v3() {
   unsigned a, b, basic, extended, d;
   constexpr unsigned wanted = bit_F16C | bit_MOVBE;
@@ -31,8 +31,8 @@ bool has_rest_of_v3() {
          __get_cpuid(0x80000001, &a, &b, &extended, &d) != 0 && (extended & bit_LZCNT) != 0;
 }
 
-/// AMX's registers: the processor's, saved by the operating system, and granted to this process, which Linux has to be asked
-/// for once, for all threads to come.
+/// Whether AMX's registers can be used: the processor has them, the operating system saves them, and this process may use them.
+/// Linux must be asked for that permission once; it holds for all later threads.
 bool has_matrices() {
 #if defined(__linux__)
   unsigned a, b, c, d;
@@ -77,7 +77,7 @@ namespace {
 constexpr target all[] = {target::x86_64_v4_amx, target::x86_64_v4_bf16, target::x86_64_v4_vnni,
                           target::x86_64_v4,     target::x86_64_v3,      target::baseline};
 
-/// Whether it is faster than the next one of `all`, where it exists.
+/// Whether t, on a processor that has it, is faster than the next one of `all`.
 bool pays(target t) { return t != target::x86_64_v4_bf16 || is_amd(); }
 
 target chosen() {

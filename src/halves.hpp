@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Each instruction set's file has its own. Level: lane.
+// The conversions of float16, one pair of functions for each instruction set's file. Level: lane.
 #pragma once
 
 #include "regroup/host/halves.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// float16 by AVX-512, sixteen at a time: whole lines are written, so that what reads them soon need not wait for stores of
-// halves of them. (Masked by all ones: g++ 12 warns inside the plain intrinsics.)
+// float16 by AVX-512, sixteen at a time. Whole lines are written, so that a load soon after need not wait for two stores.
+// (Masked by all ones: g++ 12 warns inside the plain intrinsics.)
 #if defined(__x86_64__)
 #include <immintrin.h>
 

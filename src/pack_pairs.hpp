@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two packs of numbers go to memory side by side: as they are or in 16 bits, some of them, past the caches. Local to
+// Stores two packs of numbers side by side: as they are or in 16 bits, all or the first few, or past the caches. Local to
 // each instruction set's file. Level: lane.
 #pragma once
 
@@ -33,13 +33,13 @@ inline auto halves_of([[maybe_unused]] const Pack& v) {
 #endif
 }
 
-/// What two packs of floats come to in 16 bits each, side by side, as float16 and bfloat16 round; of NaN, only those whose
-/// lower 16 bits are 0 stay NaN as bfloat16.
+/// Two packs of floats side by side, rounded to 16 bits each as float16 and bfloat16 are. As bfloat16, only a NaN whose lower
+/// 16 bits are 0 is sure to stay NaN.
 template <class T, class Pack>
 inline auto narrowed(const packs<Pack, 2>& v) {
   if constexpr (std::is_same_v<T, bfloat16>) {
 #ifdef __AVX512BF16__
-    if constexpr (Pack::width == 16) {  // the instruction makes 0 of denormals
+    if constexpr (Pack::width == 16) {  // the instruction flushes denormals to 0
       const auto denormal = [](const Pack& x) { return unsigned{_mm512_fpclass_ps_mask(x.x, 0x20)}; };
       if ((denormal(v[0]) | denormal(v[1])) == 0) [[likely]]
         return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(__m512(v[1].x), __m512(v[0].x)));
@@ -76,8 +76,8 @@ inline auto narrowed(const packs<Pack, 2>& v) {
   }
 }
 
-/// Two packs side by side, rounded to T where T has 16 bits; the first `count` numbers; past the caches, to a place in line
-/// with their size.
+/// Store two packs side by side, rounded to T where T has 16 bits. `store_some` stores the first `count` numbers;
+/// `store_past_caches` needs a place aligned to the size of what it stores.
 template <class Pack, class T>
 inline void store(const packs<Pack, 2>& v, T* to) {
   if constexpr (sizeof(T) == sizeof(typename Pack::Real)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lanes in one register: what the library's own kernels are written with. Included by one file for each instruction set,
-// to which everything here is local. Level: lane.
+// A pack: lanes in one register, with the operations that the library's own kernels are written in. Included by one file for
+// each instruction set, to which everything here is local. Level: lane.
 #pragma once
 
 #if defined(__x86_64__)
@@ -22,7 +22,7 @@ namespace regroup::tiles {
 namespace {
 
 #ifdef __AVX512F__
-/// Word i of 16 bits is Place{}(i): where a permutation has it from.
+/// Indices for a permutation of 16-bit words: word i comes from place Place{}(i).
 template <class Place>
 inline __m512i places_of_words(Place) {
   typedef std::int16_t words __attribute__((vector_size(64)));  // NOLINT
@@ -76,7 +76,7 @@ struct pack {
 #endif
     return load_each(from, count);
   }
-  /// What lies there, unchanged: numbers, or pairs of 16-bit floats; the first `count` elements, then zeros.
+  /// The bits in memory, unchanged: numbers, or pairs of 16-bit floats. `_some` loads the first `count` elements, then zeros.
   template <class T>
   static pack load_words(const T* from) {
     pack p;
@@ -130,9 +130,9 @@ struct pack {
 #endif
     if constexpr (width == 1) return {vector{math::fma(a.x[0], b.x[0], c.x[0])}};
   }
-  /// a b, out of the reach of a compiler that contracts it with a later sum.
+  /// a b, which no compiler can contract with a later sum.
   static pack product(const pack& a, const pack& b) { return fma(a, b, all(-Real{})); }
-  /// p 2^n, n + bias in the low bits of `shifted`; 0 where x is below `lowest`. NaN where p is.
+  /// p 2^n, or 0 where x is below `lowest`; NaN where p is. The low bits of `shifted` hold n plus the exponent's bias.
   static pack scaled(const pack& p, [[maybe_unused]] const pack& n, const pack& shifted, const pack& lowest,
                      const pack& x) {
 #ifdef __AVX512F__
@@ -156,13 +156,13 @@ struct pack {
 #endif
     return {a.x > b.x ? a.x : b.x};
   }
-  /// The lanes below `count` of a, then those of b.
+  /// The lanes of a below `count`, then those of b.
   static pack first(std::int64_t count, const pack& a, const pack& b) {
     integers lane;
     for (int i = 0; i < width; ++i) lane[i] = i;
     return {lane < static_cast<word>(count) ? a.x : b.x};
   }
-  /// a with `value` in one lane; a where there is no such lane.
+  /// a with `value` in the lane `place`, if there is such a lane.
   static pack with(const pack& a, std::int64_t place, Real value) {
     integers lane;
     for (int i = 0; i < width; ++i) lane[i] = i;
@@ -193,7 +193,7 @@ struct pack {
     if constexpr (std::is_same_v<T, float16>) {
       return {reinterpret_cast<vector>(_mm512_maskz_cvtph_ps(0xffff, bits))};
     } else {
-      const auto from = places_of_words([](int i) { return i / 2; });  // and every other word 0
+      const auto from = places_of_words([](int i) { return i / 2; });  // every other word becomes 0
       return {reinterpret_cast<vector>(_mm512_maskz_permutexvar_epi16(0xaaaaaaaa, from, _mm512_castsi256_si512(bits)))};
     }
   }
@@ -210,11 +210,11 @@ struct pack {
 #endif
 };
 
-/// N packs, which stay in registers where nothing but `unrolled` indexes them.
+/// N packs, which stay in registers as long as only `unrolled` indexes them.
 template <class Pack, int N>
 using packs = Pack[static_cast<std::size_t>(N)];
 
-/// width rows become width columns; `between` as in transpose_square.
+/// Transposes a square of packs; `between` as in transpose_square.
 template <class Pack, class Between = nothing>
 [[gnu::flatten]] inline void transpose(packs<Pack, Pack::width>& rows, const Between& between = {}) {
   typename Pack::vector x[Pack::width];
@@ -223,7 +223,7 @@ template <class Pack, class Between = nothing>
   unrolled<Pack::width>([&](int i) { rows[i].x = x[i]; });
 }
 
-/// lane[0] after lane[j] = op(lane[j], lane[j + h]) for h = width / 2, ..., 1.
+/// The fold of all lanes by halving: lane[0] after lane[j] = op(lane[j], lane[j + h]) for h = width / 2, ..., 1.
 template <class Pack, class Op>
 inline typename Pack::Real halved(Pack x, const Op& op) {
   constexpr int n = Pack::width;
@@ -232,7 +232,7 @@ inline typename Pack::Real halved(Pack x, const Op& op) {
   });
   return x.x[0];
 }
-/// The same of N packs side by side, a power of two.
+/// The same over N packs, a power of two, taken as one row of lanes.
 template <class Pack, int N, class Op>
 inline typename Pack::Real halved(packs<Pack, N>& x, const Op& op) {
   unrolled<std::countr_zero(unsigned{N})>([&](auto step) {
@@ -242,8 +242,8 @@ inline typename Pack::Real halved(packs<Pack, N>& x, const Op& op) {
   return halved(x[0], op);
 }
 
-/// x = math::decay(x), with its bits: 8 fma (14 of doubles) and a comparison. N packs side by side, step by step: the chain
-/// of one is longer than the scheduler's window.
+/// x = math::decay(x), with its bits, by 8 fma (14 for doubles) and a comparison. N packs go through the steps together, since
+/// the chain of a single one is longer than the scheduler's window.
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
   using Real = typename Pack::Real;
@@ -274,7 +274,8 @@ inline Pack decay(const Pack& x) {
   return one[0];
 }
 
-/// The maximum m grows to `top` where that is above it: what corrects sums relative to it, and so l; whether any does.
+/// Raises the maximum m to `top` where that is larger, and stores in `factor` what corrects sums that are relative to m; l is
+/// corrected here. Returns whether any m grew.
 template <class Pack>
 inline bool grow(typename Pack::Real* m, const Pack& top, Pack& l, typename Pack::Real* factor) {
   const Pack before = Pack::load(m);
@@ -290,7 +291,7 @@ inline bool grow(typename Pack::Real* m, const Pack& top, Pack& l, typename Pack
   return grows;
 }
 
-/// Weights decay(score - m): 1 at the maximum itself and 0 at -inf, which take no selects where m is finite.
+/// Replaces scores by weights decay(score - m): 1 at the maximum, 0 at -inf. If m is finite these two need no selects.
 template <bool IsFinite, class Pack, int N>
 inline void weigh(packs<Pack, N>& score, const Pack& m) {
   using vector = typename Pack::vector;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squares of elements transposed in registers. Shuffles stay within lanes of 16 bytes, or move whole lanes: instruction sets
-// have no others that are as cheap. Local to each instruction set's file. Level: lane.
+// Squares of elements transposed in registers. Shuffles stay within lanes of 16 bytes, or move whole lanes, because no others
+// are as cheap. Local to each instruction set's file. Level: lane.
 #pragma once
 
 #include <bit>
@@ -10,7 +10,7 @@
 namespace regroup {
 namespace {
 
-/// step(0), ..., step(N - 1), with constants.
+/// Calls step(0), ..., step(N - 1) with compile-time constants.
 template <int N, class Step>
 inline void unrolled(const Step& step) {
   [&]<int... I>(std::integer_sequence<int, I...>) { (step(std::integral_constant<int, I>{}), ...); }
@@ -19,11 +19,11 @@ inline void unrolled(const Step& step) {
 
 template <class Vector>
 inline constexpr int width_of = sizeof(Vector) / sizeof(std::declval<Vector>()[0]);
-/// Elements of one lane; 1 of a vector that is none.
+/// Elements in a lane of 16 bytes; 1 if Vector is a single element.
 template <class Vector>
 inline constexpr int lane_width = width_of<Vector> == 1 ? 1 : 16 / static_cast<int>(sizeof(std::declval<Vector>()[0]));
 
-/// Element i is Place{}(i) of a and b side by side.
+/// Element i is element Place{}(i) of a followed by b.
 template <class Vector, class Place>
 inline Vector shuffled(const Vector& a, const Vector& b, Place) {
   return [&]<int... I>(std::integer_sequence<int, I...>)->Vector {
@@ -32,7 +32,7 @@ inline Vector shuffled(const Vector& a, const Vector& b, Place) {
   (std::make_integer_sequence<int, width_of<Vector>>{});
 }
 
-/// Every lane's elements of one half, from a and b in turn.
+/// In every lane, the elements of one half of a's and b's lane, alternating between a and b.
 template <int Half, class Vector>
 inline Vector interleaved(const Vector& a, const Vector& b) {
   return shuffled(a, b, [](int i) {
@@ -49,13 +49,13 @@ inline Vector alternate_lanes(const Vector& a, const Vector& b) {
   });
 }
 
-/// What is done between shuffles where nothing is.
+/// The default for work between shuffles: none.
 struct nothing {
   void operator()(int) const {}
 };
 
-/// Rows become columns, in squares of a lane's width and within lanes: perfect shuffles of a square's halves. After pair i of
-/// them, between(i).
+/// Transposes squares of a lane's width within lanes, by perfect shuffles of a square's halves. Calls between(i) after shuffle
+/// pair i.
 template <class Vector, std::size_t Rows, class Between = nothing>
 inline void transpose_in_lanes(Vector (&x)[Rows], const Between& between = {}) {
   constexpr int n = lane_width<Vector>, half = n > 1 ? n / 2 : 1;
@@ -72,7 +72,7 @@ inline void transpose_in_lanes(Vector (&x)[Rows], const Between& between = {}) {
   });
 }
 
-/// A square: rows become columns.
+/// Transposes a square.
 template <class Vector, std::size_t Rows, class Between = nothing>
 inline void transpose_square(Vector (&x)[Rows], const Between& between = {}) {
   static_assert(Rows == width_of<Vector>);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax's loops for any processor, and which instruction set serves.
+// Softmax's loops for any processor, and the choice of the instruction set.
 #include "regroup/host/lanes.hpp"
 #include "softmax_rows_table.hpp"
 #include "targets.hpp"

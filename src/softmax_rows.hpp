@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax's loop over a row, for one instruction set: the weights of the row and their sums in plus's order, the outputs of
-// the row before, the largest element of the row after, and what memory is to bring for the one behind that. Everything is
-// done two packs at a time, evenly, so that computing, reading and writing overlap. Local to each instruction set's file.
+// Softmax's loop over a row, for one instruction set. It computes the row's weights and their sums in plus's order, writes the
+// outputs of the row before, finds the largest element of the row after, and prefetches the row after that. All of this is
+// interleaved two packs at a time, so that computing, reading and writing overlap. Local to each instruction set's file.
 // Level: lane.
 #pragma once
 
@@ -16,8 +16,8 @@ namespace {
 
 using tiles::packs;
 
-/// How far behind what is read next memory is asked, by measurement of rows of 1024: 2 KiB (512 B to 16 KiB, an Intel: 0.98 of
-/// a copy, with 4 KiB 0.95), on AMD 8 KiB (0 to 8 KiB, a Zen 4: 1.15 times as fast as with 2 KiB).
+/// How far ahead of reading to prefetch, measured with rows of 1024: 2 KiB (tried 512 B to 16 KiB on an Intel: 0.98 of a copy,
+/// with 4 KiB 0.95), on AMD 8 KiB (tried 0 to 8 KiB on a Zen 4: 1.15 times as fast as with 2 KiB).
 inline index bytes_ahead() { return is_amd() ? 8192 : 2048; }
 inline std::uintptr_t address(const void* p) { return reinterpret_cast<std::uintptr_t>(p); }
 template <class X>
@@ -29,11 +29,11 @@ template <class X, class Y, class Pack, bool OfWeights, bool Scales>
 struct row_loops {
   using Real = widened<X>;
   static constexpr index width = Pack::width;
-  static constexpr index pair = 2 * width;  // what is done at a time
+  static constexpr index pair = 2 * width;  // elements at a time
   using form = row_form<Real>;
   using two = packs<Pack, 2>;
 
-  /// x scale of two packs; `count` of them, if that is less, then `rest`.
+  /// Loads two packs, times scale; unless Whole, only `count` elements, followed by those of `rest`.
   template <bool Whole>
   [[gnu::always_inline]] static void load(two& v, const X* from, const Pack& scale, index count, const Pack& rest) {
     unrolled<2>([&](int k) {
@@ -48,14 +48,15 @@ struct row_loops {
       }
     });
   }
-  /// Asks memory for a pair of packs.
+  /// Prefetches two packs.
   [[gnu::always_inline]] static void fetch(const X* later) { fetch_lines(later, pair * sizeof(X)); }
   template <bool Whole, class T>
   [[gnu::always_inline]] static void store(const two& v, T* to, index count) {
     Whole ? tiles::store<Pack>(v, to) : tiles::store_some<Pack>(v, to, count);
   }
 
-  /// Writes a row's outputs in order; of weights, those that were kept or, `Anew`, once more from the elements.
+  /// Writes a row's outputs in order. Where they are made of weights, these are the stored ones or, if Anew, computed again
+  /// from the elements.
   template <bool Anew = false>
   class outputs {
    public:
@@ -75,13 +76,14 @@ struct row_loops {
       next_ = ragged;
       past_caches_ = bytes_to_line(row.y + ragged) == 0;
     }
-    /// Whether n more are left; then they are put two packs at a time.
+    /// Whether n more outputs are left; if so, `step` can write them two packs at a time.
     [[nodiscard]] bool has(index n) const { return next_ + n <= last_; }
     [[gnu::always_inline]] void step(index at) {
       past_caches_ ? put<true, true>(next_ + at, pair) : put<true, false>(next_ + at, pair);
     }
     void advance(index n) { next_ += n; }
-    /// The next two packs; a line whose rest is not of this row goes through the caches, where it meets its rest.
+    /// Writes the next two packs. A line that this row only begins is written through the caches, where the next row completes
+    /// it.
     void next() {
       if ((address(row_.y + next_) | (cache_line - 1)) >= address(row_.y + last_)) past_caches_ = false;
       step(0);
@@ -140,17 +142,17 @@ struct row_loops {
     }
 
     row_outputs<X, Y> row_;
-    /// A load soon behind a store to the same place of another page of 4 KiB waits for it. Where elements are read again and
-    /// outputs lie that little ahead, all goes from the last to the first.
+    /// A load waits for a recent store to the same offset in another page of 4 KiB. Where elements are read again and outputs
+    /// would make loads wait so, the row is written from its end to its beginning.
     bool is_backward_ = Anew && (address(row_.y) - address(row_.x) - 1) % 4096 < 448;
     const X* later_ = moved(row_.x, is_backward_ ? -bytes_ahead() : bytes_ahead());
-    index to_pages_ = is_backward_ ? -2 * index{pages_ahead} : 0;  // in bytes: those ahead lie before
+    index to_pages_ = is_backward_ ? -2 * index{pages_ahead} : 0;  // in bytes: running backward, pages ahead lie before
     Pack scale_, m_, a_, b_;
     bool shares_, past_caches_ = false;
     index next_ = 0, last_;
   };
 
-  /// The lanes of a tile, in memory where registers are too few.
+  /// The lanes of a tile, kept in memory; used where registers do not hold them.
   struct sums {
     alignas(64) Real lane[static_cast<std::size_t>(lanes)];
     sums() { std::fill(lane, lane + lanes, plus_identity); }
@@ -171,7 +173,7 @@ struct row_loops {
   };
   static constexpr Real plus_identity = -Real{};
 
-  /// The largest element, two packs at a time; NaN does not show.
+  /// The largest element, two packs at a time; ignores NaN.
   struct maximum_of_numbers {
     two top;
     maximum_of_numbers() {
@@ -189,8 +191,8 @@ struct row_loops {
     [[nodiscard]] Real value() const { return tiles::halved(Pack::larger(top[0], top[1]), Pack::larger); }
     static Pack least() { return Pack::all(-math::detail::infinity<Real>); }
   };
-  /// The same of 16-bit floats as they lie, where NaN may show: by their bits, signed, the largest is the largest unless all
-  /// are negative; then it is the smallest unsigned.
+  /// The same for 16-bit floats, by comparing their bits without widening; the result may be a NaN. The largest as signed
+  /// integers is the largest number, unless all are negative; then the smallest as unsigned integers is.
   struct maximum_of_bits {
     using word = std::conditional_t<sizeof(X) == 2, std::int16_t, int>;
     typedef word words __attribute__((vector_size(sizeof(Pack))));                              // NOLINT
@@ -311,7 +313,7 @@ struct row_loops {
   }
 };
 
-/// The loops for what a call asks.
+/// Chooses the loop for a call.
 template <class X, class Y, class Pack>
 struct any_row_loops {
   using Real = widened<X>;

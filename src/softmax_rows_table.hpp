@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax's loops of one instruction set as a table.
+// Tables of softmax's loops for one instruction set.
 #pragma once
 
 #include <tuple>
@@ -18,7 +18,7 @@ extern const row_kernels<bfloat16, bfloat16> rows_v4_bf16;
 
 namespace {
 
-/// With packs of Bytes.
+/// The table for packs of Bytes.
 template <int Bytes>
 constexpr all_row_kernels row_kernels_of() {
   using floats = tiles::pack<float, Bytes>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which instruction sets the processor has, for whoever asks beside the choice that host/dispatch.hpp makes.
+// Which instruction sets the processor has, for code that chooses in another way than host/dispatch.hpp does.
 #pragma once
 
 #include "regroup/host/dispatch.hpp"
@@ -9,7 +9,7 @@ namespace regroup::host {
 bool has(target t);
 
 #if defined(__x86_64__)
-/// Which serves the current target: what is written for AVX-512, for AVX2 or for neither.
+/// Chooses for the current target between code for AVX-512, for AVX2 and for neither.
 template <class X>
 const X& best_of(const X& v4, const X& v3, const X& baseline) {
   switch (current_target()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix transposed on any processor, in blocks of 16 bytes by 16 where it is x86-64, and which instruction set serves.
+// Transposes a matrix on any processor, in blocks of 16 bytes by 16 on x86-64, and chooses the instruction set.
 #include "targets.hpp"
 #include "transpose_blocks.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A matrix transposed by square blocks, of which each instruction set's file knows its own. Level: lane.
+// Transposes a matrix by square blocks, whose size each instruction set's file chooses. Level: lane.
 #pragma once
 
 #if defined(__x86_64__)
@@ -15,7 +15,7 @@
 
 namespace regroup::host::transposition {
 
-/// Of elements of 2, 4 and 8 bytes.
+/// Functions that transpose elements of 2, 4 and 8 bytes.
 struct turners {
   void (*half_words)(const matrix&);
   void (*words)(const matrix&);
@@ -27,7 +27,7 @@ extern const turners turners_v3, turners_v4;
 
 namespace {
 
-/// As copy_lines_past_caches, without a choice.
+/// copy_lines_past_caches with the instruction set fixed.
 template <int Bytes>
 void copy_line(std::byte* to, const std::byte* from, std::size_t bytes) {
 #ifdef __AVX512F__
@@ -45,8 +45,8 @@ void copy_line(std::byte* to, const std::byte* from, std::size_t bytes) {
   copy_lines_past_caches(to, from, bytes);
 }
 
-/// A square in registers of Bytes, of rows that begin anywhere: lane by lane, each with rows of its own, which are joined as
-/// they are loaded.
+/// A square in registers of Bytes, whose rows may begin anywhere. Each 16-byte lane holds a row of its own; rows are joined
+/// into registers as they are loaded.
 template <class Word, int Bytes>
 struct block {
   typedef Word vector __attribute__((vector_size(Bytes)));  // NOLINT: an alias cannot carry it in a template
@@ -88,8 +88,8 @@ struct block {
   }
 };
 
-/// By squares of Bytes; what is left over is transposed with elements beside it again, in a square that ends where they do. A
-/// matrix narrower than a square is transposed by smaller ones, or element by element.
+/// Transposes by squares of Bytes. A remainder is covered by a square that ends at the matrix's edge and transposes some
+/// elements again. A matrix narrower than a square is transposed by smaller ones, or element by element.
 template <class Word, int Bytes, class Meanwhile>
 [[gnu::always_inline]] inline void transpose_by_squares(const matrix& x, const Meanwhile& meanwhile) {
   using square = block<Word, Bytes>;
@@ -99,7 +99,7 @@ template <class Word, int Bytes, class Meanwhile>
   auto* const out = static_cast<char*>(x.to);
   if (rows >= side && columns >= side) {
     const index next = side * from_step;
-    const bool far = next >= 4096;  // memory does not foresee rows that far apart, and is asked for the next ones
+    const bool far = next >= 4096;  // the processor does not prefetch rows that far apart
     for (index r = 0; r < rows; r += side) {
       const index row = std::min(r, rows - side);
       for (index c = 0; c < columns; c += side) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs too large for the caches take another way to memory, and have the bits and the places of small ones: odd rows
-// and columns that begin anywhere in a cache line, in place, with any threads.
+// Outputs too large for the caches are written by other instructions, and have the same bits in the same places as small ones:
+// odd rows and columns that begin anywhere in a cache line, in place, with any threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax's family over many rows at once: short ones, and columns. A row has the bits it has alone, beside rows of
-// every special value, for every type, layout and number of rows, in place or not.
+// Softmax's family over many rows at once: short ones, and columns. A row has the bits that it has alone, also beside
+// rows of special values, for every type, layout and number of rows, in place or not.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claims about softmax that every teacher makes: where the naive one overflows and the safe ones do not; that any
-// chunking, any order of chunks and any number of workers give the same answer; the worked numbers.
+// The textbook claims about softmax: where the naive version overflows and the safe ones do not; that any chunking, any order
+// of chunks and any number of workers give the same answer; the worked numbers.
 #include "regroup/algorithms/softmax_baselines.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and logsumexp against long double, each error in parts of the bound computed for its row: every
+// softmax, log_softmax and logsumexp against long double, each error as a fraction of the bound computed for its row: every
 // short length, the edges of tiles and of the two orders, all kinds of rows, all element types.
 #include <gtest/gtest.h>
 

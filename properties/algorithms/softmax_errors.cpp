@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What softmax and cross_entropy refuse, with a typed error and before anything is written.
+// Softmax and cross_entropy refuse wrong arguments with a typed error, before anything is written.
 #include <gtest/gtest.h>
 
 #include <string>

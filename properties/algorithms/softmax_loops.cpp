@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The library's loops over rows side by side in memory (src/softmax_rows.hpp), and what brings rows whose elements lie apart to
-// them: the same bits for every verb, type, length, scale, place in a cache line and kind of row, with any threads.
+// The library's loops over contiguous rows (src/softmax_rows.hpp), and the code that brings rows with a stride to them: the
+// same bits for every verb, type, length, scale, place in a cache line and kind of row, with any threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order of softmax's sums, bitwise, against the naive transcription of the contract (order/reference.hpp); and that
-// nothing else decides a row's bits: not the executor, the batch, the layout, the axis or the output.
+// nothing else affects a row's bits: not the executor, the batch, the layout, the axis or the output.
 #include <gtest/gtest.h>
 
 #include <functional>

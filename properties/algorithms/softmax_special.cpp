@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Special values: those of NumPy, SciPy and PyTorch users, and only within their own row.
+// Special values give what users of NumPy, SciPy and PyTorch expect, and affect only their own row.
 #include <gtest/gtest.h>
 
 #include "softmax_reference.hpp"

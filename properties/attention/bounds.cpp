@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every result lies within the bound computed from its input (numerics of the tests: reference.hpp), for every element
+// Every result lies within the bound computed from its input (definition.hpp), for every element
 // type, on random problems and on a trained transformer's queries, keys and values. The worst ratio is printed.
 #include <iostream>
 

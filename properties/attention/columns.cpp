@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A column of the output has the same bits whatever columns are folded beside it, for any number of queries: how many
-// packs of them a kernel takes at a time shows nowhere.
+// A column of the output has the same bits whatever columns are folded beside it, for any number of queries: it does not matter
+// how many packs of columns a kernel takes at a time.
 #include "cases.hpp"
 
 namespace {

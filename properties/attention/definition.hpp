@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of one query by definition, in long double, and what rounding may do to it: the bounds computed from the
-// input. No test framework: the tests that need a GPU read it too.
+// input. It uses no test framework, since the tests that need a GPU include it too.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A naive transcription of what attention in fixed point (attention_options::fixed_point) computes: one query at a time,
-// one key at a time, sums of integers in 64 bits. And problems whose every bit is compared with it.
+// one key at a time, sums of integers in 64 bits. And problems all of whose bits are compared with it.
 #pragma once
 
 #include <functional>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What AMX's products of bfloat16 compute (src/attention_tile_v4_amx.cpp), in scalar code and bit by bit: seen in the score
-// of a single key, which its logsumexp is, and in sums of values under equal weights.
+// What AMX's products of bfloat16 compute (src/attention_tile_v4_amx.cpp), compared bit by bit with scalar code. It is observed
+// in the score of a single key, which is its logsumexp, and in sums of values under equal weights.
 #include <cstring>
 
 #include "cases.hpp"

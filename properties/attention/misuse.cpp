@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments that do not fit are typed exceptions with a sentence, before anything is written.
+// Arguments that do not fit give typed exceptions with a sentence, before anything is written.
 #include "cases.hpp"
 #include "regroup/algorithms/attention_baseline.hpp"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests one behind the other: each has the bits that it has alone, with any keys (ragged, paged, padded) and rules; a
+// Concatenated requests: each has the bits that it has alone, with any keys (ragged, paged, padded) and rules; a
 // prefix shared by all of them is folded once and their own keys appended (cascade).
 #include "reference.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention states over disjoint keys: merged in any partition and order within the bound, split ranges alike, the state
-// of no keys changes nothing, and bytes come back as they went.
+// Attention states over disjoint keys: merged in any partition and order they stay within the bound, as do split ranges; the
+// state of no keys changes nothing; a saved state loads as it was.
 #include <algorithm>
 #include <iostream>
 #include <numeric>

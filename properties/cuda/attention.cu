@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention on cuda::device has the bits of attention on seq: prefill and decode, grouped queries, several leaves,
-// several rules at once, any head size, ragged batches, pages and lengths, with a workspace of the device's and of the
-// caller's; options combined at random. On tensor cores, of every type, it is within the bound of the definition, and a
-// head or request has the bits it has alone. Without a GPU the error that needs none is tested.
+// attention on cuda::device has the bits of attention on seq: prefill and decode, grouped queries, several leaves, several
+// rules at once, any head size, ragged batches, pages and lengths, with the device's workspace and the caller's; options
+// combined at random. On tensor cores, for every type, it is within the bound of the definition, and a head or request has the
+// bits that it has alone. Without a GPU only the error that needs none is tested.
 #pragma nv_diag_suppress 20208  // long double, which the definition is in, is for the host alone
 #include <algorithm>
 #include <memory>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls of attention drawn at random, one from each seed: extents, grouped heads, where queries and keys stand, rules,
-// scale, sinks, values that are no numbers (by turns, so that all pairs of it and of where keys stand are among twelve
-// seeds). Each is three calls: a device's, the host's, and the definition with its bound. No test framework: emulated
-// kernels and a GPU make the same calls.
+// scale, sinks, values that are not numbers (in turn, so that among twelve seeds each occurs with each place of the keys). Each
+// call is made three times: by a device, by the host, and by the definition with its bound. It uses no test framework, so that
+// emulated kernels and a GPU make the same calls.
 #pragma once
 
 #include <algorithm>

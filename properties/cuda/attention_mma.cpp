@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention on tensor cores, emulated by the documented layouts, of every type: values within the bound of attention by
 // definition; the same bits alone, in a batch, in prefill and decode, with any grid, plan and pages; special values.
-// (An emulated product rounds once, a real one as it likes: bits are not those of a device.)
+// (An emulated product rounds once; how a real one rounds is not documented. So the bits are not those of a device.)
 #include <gtest/gtest.h>
 
 #include <limits>

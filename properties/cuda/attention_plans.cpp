@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels a call of attention on a device is given, over all shapes, and what it refuses: plain host code.
+// Which kernels a call of attention on a device uses, over all shapes, and what it refuses: plain host code.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ragged batches on a device: each request has the host's bits, over ragged, padded and paged keys, with every rule;
-// what no request has is neither read (NaN stands before, between and behind tokens) nor written, whatever offsets
-// hold.
+// memory that belongs to no request is neither read (NaN stands before, between and behind tokens) nor written, whatever the
+// offsets hold.
 #include <gtest/gtest.h>
 
 #include <numeric>

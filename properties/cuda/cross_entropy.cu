@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cross_entropy with its gradient on a device has the bits of `seq`: rows of every kind of kernel, of float and 16 bits.
+// cross_entropy with its gradient on a device has the bits of `seq`: rows for every kind of kernel, of float and of 16 bits.
 #include <string>
 
 #include "rows.cuh"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda::device's unordered mode, by CUB: reductions in packs, scans, segments, in a captured graph too, of nothing; and the
-// README's monoid in CUB and in our kernels. Results are within the bound of `seq`'s. (examples/gpu_cub_scopes.cu has the
-// scopes of CUB and Thrust by hand.)
+// cuda::device's unordered mode, by CUB: reductions in packs, scans and segments, also in a captured graph and of no elements;
+// and the README's monoid in CUB and in our kernels. Results are within the bound of `seq`'s. (examples/gpu_cub_scopes.cu has
+// the scopes of CUB and Thrust by hand.)
 #include <algorithm>
 #include <cmath>
 #include <limits>

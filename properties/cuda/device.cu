@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda::device has the bits of seq: ranges, rows, segments and scans, with workspaces of the device's and of the caller's,
-// in a captured graph too. Without a GPU the errors that need none are tested: no device, pointers, workspaces, shapes.
+// cuda::device has the bits of seq: ranges, rows, segments and scans, with the device's workspaces and the caller's, also in a
+// captured graph. Without a GPU only errors that need none are tested: no device, pointers, workspaces, shapes.
 #include <string>
 #include <vector>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator before it is trusted: what it computes, and that it refuses each kind of broken kernel with its sentence.
+// Tests of the emulator itself: what it computes, and that it refuses each kind of broken kernel with its own sentence.
 #include "emulator.hpp"
 
 #include <gtest/gtest.h>

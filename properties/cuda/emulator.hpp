@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device in plain C++: the operations of cuda/block.hpp with the threads of a block as fibers, run one after another in
-// an order that is forward, backward or random. It refuses what a device would get wrong in silence: a read of shared
-// memory that nobody wrote, or that a copy is still on its way to, an access that no barrier separates from another
-// thread's (a race), a barrier or shuffle that some threads miss. Blocks of a cluster run together, and none may touch the
-// memory of one that may not have begun or may have left. And it can break a kernel on purpose, to show that a test would
+// an order that is forward, backward or random. It refuses what a device would silently get wrong: a read of shared
+// memory that nobody wrote, or that a copy has not reached yet; an access that no barrier separates from another thread's
+// (a race); a barrier or shuffle that some threads miss. Blocks of a cluster run together, and none may touch the memory of
+// another that may not have begun yet or may have ended. And it can break a kernel on purpose, to show that a test would
 // notice (`fault`).
 #pragma once
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A test of the tests: breaks every operation of a kernel in turn, so that one that nothing needs is found as well.
+// A test of the tests: breaks every operation of a kernel in turn. It also finds operations that nothing needs.
 #pragma once
 
 #include <gtest/gtest.h>

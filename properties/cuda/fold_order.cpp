@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The device folds evaluate the contract's tree: recorders, whose states are pictures of the tree that combined them,
-// around every edge of the order, for every rule and shape of state, under every schedule of a block's threads.
+// at every edge of the order, for every rule and shape of state, under every schedule of a block's threads.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of folds and scans share: those of host memory by emulated kernels, as cuda::device launches them.
+// What the tests of folds and scans share: folds and scans of host memory by emulated kernels, as cuda::device launches them.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sizes of every launch of folds, scans, rows of softmax and attention, over all shapes: grids that a device takes, a
-// block for each piece of work as long as there are blocks, and no block with more than its share. Plain host code.
+// The sizes of every launch of folds, scans, rows of softmax and attention, over all shapes: grids are ones that a device
+// accepts, there is a block for each piece of work as far as blocks go, and no block has more than its share. Plain host code.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the emulated device is: the threads of the blocks of one cluster, who waits for whom, what they have written to shared
-// memory and who has read it since, and which accesses no barrier separates.
+// The state of the emulated device: the threads of the blocks of one cluster, which of them wait for which, what they have
+// written to shared memory and who has read it since, and which accesses no barrier separates.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of cuda/block.hpp on an emulated device, for one of its threads: each is counted, may be broken on purpose,
-// and refuses what a device would get wrong in silence.
+// The operations of cuda/block.hpp on an emulated device, for one of its threads. Each is counted, may be broken on purpose,
+// and refuses what a device would silently get wrong.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layouts of mma's fragments: each matrix is held whole, each element once; the tables of the documentation at some
-// lanes; and products by emulated warps are those of the matrices, in whichever order pairs are handed over.
+// The layouts of mma's fragments: a warp holds every element of a matrix exactly once; some lanes are as the documentation's
+// tables say; and products by emulated warps are those of the matrices, in whichever order pairs are given.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements in packs of 32 bytes, as CUB's mode folds them: every element in one pack, once, from any address, and the sum
-// within the bound of the definition; special values as everywhere.
+// Elements in packs of 32 bytes, as the unordered mode gives them to CUB: every element is in exactly one pack, from any
+// address; the sum is within the bound of the definition; special values are as everywhere.
 #include "regroup/cuda/packs.hpp"
 
 #include <gtest/gtest.h>

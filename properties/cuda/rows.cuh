@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows on a device beside what the contract says of them: the lengths that reach every kernel, softmax, log_softmax and
-// logsumexp of rows in place.
+// Compares rows on a device with the contract: lengths that reach every kernel, and softmax, log_softmax and logsumexp of rows
+// in place.
 #pragma once
 
 #include <algorithm>

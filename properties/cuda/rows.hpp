@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of softmax's rows share: the kernels emulated, as the verbs of cuda/softmax.cuh launch them, with exactly
+// What the tests of softmax's rows share: emulated kernels, launched as the verbs of cuda/softmax.cuh do, with exactly
 // the workspace that is asked for.
 #pragma once
 

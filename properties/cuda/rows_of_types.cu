@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and logsumexp on a device of rows that are not of float have the bits of `seq`: 16 bits, computed in float, and
-// double.
+// softmax and logsumexp of other rows than float's on a device have the bits of `seq`: 16 bits, computed in float, and double.
 #include "rows.cuh"
 
 int main() {

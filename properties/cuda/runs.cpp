@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce_by_key on a device, emulated: the runs that one scan finds, their first keys and their answers are the host's, for
-// runs of any mix of lengths, strided keys, and keys that equal nothing.
+// runs of any mix of lengths, strided keys, and keys that are equal to no key.
 #include <gtest/gtest.h>
 
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which kernels rows of softmax are given, by their length and the device; and a test of the tests: with any barrier left
-// out, any shuffle or index of shared memory one place off, or another block of a cluster asked, rows whose largest element
-// is anywhere come out wrong, or are refused by the emulator.
+// Which kernels rows of softmax use, by their length and the device; and a test of the tests: with any barrier left out, any
+// shuffle or index of shared memory one place off, or the wrong block of a cluster read, results are wrong wherever a row's
+// largest element is, or the emulator refuses the kernel.
 #include <gtest/gtest.h>
 
 #include <functional>

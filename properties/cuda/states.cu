@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's states on cuda::device have the bits of the host's attention_state: computed, merged, normalised, and so in
-// a captured graph. On tensor cores one call's states, normalised, have the bits of its output. Without a GPU it compiles and
-// links, and no more.
+// Attention's states on cuda::device have the bits of the host's attention_state: computed, merged and normalised, also in a
+// captured graph. On tensor cores the states of a call, normalised, have the bits of its output. Without a GPU this only
+// compiles and links.
 #include <algorithm>
 #include <vector>
 

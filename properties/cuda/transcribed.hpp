@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rows of softmax as the text of the contract says them, for tests that cannot afford to compile the host's.
+// Rows of softmax transcribed from the text of the contract, for tests that cannot afford to compile the host's.
 #pragma once
 
 #include <algorithm>

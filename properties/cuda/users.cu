@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that are not the library's, on cuda::device: the longest run, which is exact and does not commute, and min-plus
-// matrices, which neither commute nor are exact, have the bits of seq; so have scans of
-// segments with the largest states. (The README's, with its std::exp, is in cub.cu.)
+// Operators that are not the library's, on cuda::device, have the bits of seq: the longest run, which is exact and does not
+// commute, and min-plus matrices, which neither commute nor are exact. So have scans of segments with the largest states. (The
+// README's, with its std::exp, is in cub.cu.)
 #include <array>
 
 #include "../../examples/operators.hpp"

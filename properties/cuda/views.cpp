@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device_view and a workspace refuse, what CUDA's codes become, and which kernels a batch is given: plain host code.
+// What a device_view and a workspace refuse, which errors CUDA's codes become, and which kernels a batch uses: plain host code.
 #include <gtest/gtest.h>
 
 #include <string>

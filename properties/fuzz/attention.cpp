@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small attentions of every kind (small_attention.hpp). The law: an argument that does not fit is a typed exception
-// before anything is written; everything else is attention by definition within the bound, with the same bits from any
-// threads, in ranges of keys that are folded apart, and as merged states of pieces of the keys.
+// Small attentions of every kind (small_attention.hpp). The law: an argument that does not fit gives a typed exception
+// before anything is written. Everything else gives attention by definition within the bound, with the same bits from any
+// threads, also in ranges of keys that are folded separately, and as merged states of pieces of the keys.
 #include "attention_definition.hpp"
 
 namespace {

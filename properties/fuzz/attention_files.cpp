@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Headers of any types and shapes, sound or absurd, as the files of `regroup attention` and `regroup merge`: an exception
-// whose sentence is one line, and no file; or outputs of the right type and shape, which read back.
+// Headers of any types and shapes, sound or absurd, as the files of `regroup attention` and `regroup merge`. They give an
+// exception whose sentence is one line, and no file; or outputs of the right type and shape, which can be read back.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>

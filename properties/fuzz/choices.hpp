@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the fuzz targets share: a fuzzer's bytes read as choices, a law that ends the process where it falls, and files
-// that live in memory. A target is one LLVMFuzzerTestOneInput, for libFuzzer and for replay.cpp alike.
+// What the fuzz targets share: a fuzzer's bytes read as choices, a law that ends the process where it fails, and files
+// in memory. A target is one LLVMFuzzerTestOneInput, for libFuzzer and for replay.cpp alike.
 #pragma once
 
 #include <sys/mman.h>

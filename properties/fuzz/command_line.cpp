@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any words, one a line, as a command line: one sentence, or values that all lie in their ranges, the same ones when the
-// words are read again.
+// Any words, one a line, as a command line. They give one sentence, or values that all lie in their ranges and are the same
+// when the words are read again.
 #include "command_line.hpp"
 
 #include <cmath>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a .npy file: a sentence, or an array that a mapped file and a stream in any pieces read alike, that fits
-// its description, and whose description survives being written and read again.
+// Any bytes as a .npy file. They give a sentence, or an array that is the same read from a mapped file and from a stream in any
+// pieces, that fits its description, and whose description survives being written and read again.
 #include <cstring>
 #include <optional>
 

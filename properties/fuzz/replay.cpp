@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a fuzz target without a fuzzer: replay CORPUS [MUTATIONS [SEED]] on every file of a folder, in the order of their
-// names, and then on mutations of them, the same ones each time. Where one fails its bytes are in ./failed_input.
+// names, and then on mutations of them, the same ones each time. The bytes of an input that fails are left in ./failed_input.
 // replay FILE runs that file alone.
 #include <algorithm>
 #include <csignal>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An attention made of choices: shapes, strides, dense, paged and ragged keys, lengths, every rule, sinks, pieces and
+// An attention made from choices: shapes, strides, dense, paged and ragged keys, lengths, every rule, sinks, pieces and
 // splits, and at most one thing that does not fit. What it should give is in attention_definition.hpp.
 #pragma once
 

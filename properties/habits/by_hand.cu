@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two of the kernels, and what one would write by hand for the same tree (by_hand.py counts the instructions of each): a
-// warp's rows of softmax's state, and a block's ranges of a plain sum.
+// Two of the kernels, and the same trees written by hand (by_hand.py counts the instructions of each): rows of softmax's state,
+// folded by a warp, and ranges of a plain sum, folded by a block.
 #include "regroup/cuda/device_block.cuh"
 #include "regroup/cuda/fold_kernel.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"

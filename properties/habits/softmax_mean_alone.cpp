@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attention state taken away alone, as somebody else's kernel would: nothing is linked, and two empty states merge to
-// the empty state.
+// The attention state used without the rest of the library, as somebody else's kernel would: nothing is linked, and two empty
+// states merge to the empty state.
 #include <cstdio>
 
 #include "regroup/monoids/softmax_mean.hpp"

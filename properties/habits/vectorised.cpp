@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function a monoid, for vectorised.py to read what the compiler made of it. Plain operators among ours: nothing but
-// scalar code on math.hpp. Not here: top_k, histogram and softmax_mean, whose states are lists and vectors. A tile of the
-// first is one partial sort, of the second a count at an index that the element says; the third's packs are along d, and
-// attention has kernels of its own. any and all are here over bool: a comparison that lift makes, g++ 12 stores one by one.
+// One function for each monoid; vectorised.py reads what the compiler made of it. Some are plain operators: only scalar code on
+// math.hpp. Left out are top_k, histogram and softmax_mean, whose states are lists and vectors. A tile of top_k is a partial
+// sort, a tile of histogram counts at indices that elements give; softmax_mean's packs are along d, and attention has kernels
+// of its own. any and all are here over bool, since g++ 12 stores the results of a comparison in lift one by one.
 #include <algorithm>
 #include <limits>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nothing is read or written before the first element or behind the last, whatever memory is asked for ahead: arrays between
-// pages that nobody may touch have the bits of arrays elsewhere. Level: thread.
+// Nothing is read or written before the first element or behind the last, whatever is prefetched: arrays between pages without
+// access rights have the bits of arrays elsewhere. Level: thread.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever threads compute, they round and flush as the one that asked for it, and afterwards as they did before.
+// Threads round and flush denormals as their caller does while they compute for it, and afterwards as they did before.
 #include <gtest/gtest.h>
 
 #include <cfenv>

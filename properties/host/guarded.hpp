@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements between two pages that nobody may touch. Sanitizers do not see what every instruction loads; a processor does.
+// Elements between two pages without access rights. Sanitizers do not see the loads of every instruction; the processor does.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers that do not repeat soon, between -8 and 8.
+// Numbers between -8 and 8 with a long period.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Executors that share a worker share a verb's code: what a verb hands on, a sink, an answer or a body, has a type that does
-// not know which of them was asked. Level: thread.
+// Executors that share a worker share a verb's code: the types of what a verb passes on (a sink, an answer, a body) do not
+// depend on the executor. Level: thread.
 #include <gtest/gtest.h>
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is small stays on the calling thread: up to grain_tiles tiles, or two grains of time, an executor's `bulk` is not
-// called, however many threads it has. Past that no piece is smaller than a grain. Level: thread.
+// Small work stays on the calling thread: up to grain_tiles tiles, or two grains of time, an executor's `bulk` is not called,
+// however many threads it has. Beyond that no piece is smaller than a grain. Level: thread.
 #include <gtest/gtest.h>
 
 #include <cstdint>

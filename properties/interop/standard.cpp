@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A monoid object is what other reductions ask for: an associative function object with an identity. Here std's.
+// A monoid object is what other libraries' reductions need: an associative function object with an identity. Here std's.
 #include <gtest/gtest.h>
 
 #include <execution>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Composition of affine maps: not commutative, so the reference decides which operand is applied first.
+// Composition of affine maps does not commute, so these tests also fix which operand is applied first, by a reference.
 #include "holds.hpp"
 
 namespace regroup::laws {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The generator and the shrinker themselves: every trap comes up, a seed repeats itself, shrunk values stay inside what
-// the generator can make, and states of any make are taken apart.
+// The generator and the shrinker themselves: every special value occurs, a seed repeats itself, shrunk values are ones that the
+// generator can make, and states of any type are taken apart.
 #include <rapidcheck.h>
 
 #include <algorithm>

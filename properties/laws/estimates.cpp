@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of whose error nothing is known, judged by what rounding may do: wrong only where numbers are equal, they fall, for
-// a branch is no rounding; right, and rounding in ways of their own, they hold. And states that are compared by more than the
-// members of an aggregate.
+// Operators without an error_bound, judged by an estimate of what rounding may do. Operators that are wrong only where numbers
+// are equal fail, since a branch is not rounding; correct ones that round in their own way pass. And states that are compared
+// by more than the members of an aggregate.
 #include <algorithm>
 #include <array>
 #include <cmath>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What selects rather than rounds: extremes, logic, bits, counts. All exact, so every law is bitwise.
+// Monoids that select rather than round: extremes, logic, bits, counts. All are exact, so every law holds bitwise.
 #include "holds.hpp"
 #include "regroup/monoids/minmax.hpp"
 

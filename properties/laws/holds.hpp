@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file here asks: does a monoid hold its laws, to the last promise; or does it fall, and how small is the
-// counterexample. Reports are printed where they disagree with the expectation, counterexamples always.
+// What every file here checks: that a monoid keeps all its laws and promises, or that it fails, and how small the
+// counterexample is. Reports are printed where they disagree with the expectation, counterexamples always.
 #pragma once
 
 #include <gtest/gtest.h>

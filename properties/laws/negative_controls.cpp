@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that are not monoids, or not the monoid they claim to be: each is rejected, by a counterexample of at most
-// four elements, which the test prints.
+// Operators that are not monoids, or not the monoid that they claim to be. Each is rejected by a counterexample of at most four
+// elements, which the test prints.
 #include <algorithm>
 #include <limits>
 #include <optional>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monoids that remember where an element stood, and counts in bins. Exact.
+// Monoids that remember an element's position, and counts in bins. All are exact.
 #include "holds.hpp"
 #include "regroup/monoids/extremum.hpp"
 #include "regroup/monoids/histogram.hpp"

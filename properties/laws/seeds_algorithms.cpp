@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The claims that speak of whole algorithms: safe softmax where the naive one breaks, three passes as two as one, and
-// FlashAttention and PagedAttention as this reduction, a tile or a page of keys a chunk.
+// Claims about whole algorithms: safe softmax where the naive one breaks, three passes as two and as one, and FlashAttention
+// and PagedAttention as this reduction, with a tile or a page of keys as the chunk.
 #include <array>
 #include <random>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// States of every kind: integers, arrays, infinities that mean something, strings, vectors, classes that show only ==.
+// States of every kind: integers, arrays, infinities with a meaning, strings, vectors, classes with nothing public but ==.
 #include <algorithm>
 #include <string>
 #include <vector>

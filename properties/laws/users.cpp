@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lawful monoids as their authors would write them, with nothing known of their error: accepted, and what holds only
-// for finite numbers is noted, not held against them.
+// Lawful monoids as users would write them, without an error_bound. They are accepted; a law that holds only for finite numbers
+// is noted and does not count as a failure.
 #include "holds.hpp"
 #include "max_sum.hpp"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // exp, exp2 and log in double against MPFR at a million random points each: all of the range, around 0 or 1, and where the
-// reduced argument is largest; decay at those that are not positive. exp_error and its fellows hold with the margin that
-// their comment speaks of.
+// reduced argument is largest; decay at those that are not positive. exp_error and the other constants hold with the
+// margin that their comment states.
 #include <regroup/math.hpp>
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, exp2 and log where a table decides: infinities, NaN of any payload, zeros, denormals, exact points, and the
-// edges where results turn to 0 or infinity, walked float by float: nothing denormal comes out and nothing decreases.
+// exp, exp2 and log where a table defines the result: infinities, NaN of any payload, zeros, denormals, exact points, and the
+// edges where results become 0 or infinity, tested at every float: no result is denormal, and results never decrease.
 #include <regroup/math.hpp>
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What elements a monoid is for, nobody need say: an accumulator of it holds them, and has the bits of reduce.
+// A monoid names its element type, so an accumulator needs no type: it holds those elements, and has the bits of reduce.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The example operators answer what they say.
+// The example operators compute what they claim.
 #include "../../examples/operators.hpp"
 
 #include "fold.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention whose keys lie on many ranks: the merged states are everybody's, and those of all keys within the error bound.
+// Attention whose keys lie on many ranks: every rank gets the merged state, which is that of all keys within the error bound.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong on one rank is an exception on all of them, none of which waits for ever, and the next call works.
+// A failure on one rank is an exception on all of them; none waits for ever, and the next call works.
 #include <gtest/gtest.h>
 
 #include <stdexcept>

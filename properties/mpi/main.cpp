@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every rank runs every case: they meet in each.
+// Every rank runs every case, since a case communicates.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ranks share what all of them could compute: the same cuts on each, which fall on, beside and far from tiles' edges, and
+// How the tests cut an array into ranks' parts, the same way on every rank: cuts fall on, beside and far from tiles' edges, and
 // leave some ranks with nothing.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Many rows at once: short ones, columns of a matrix, rows behind any strides. Each has the tree it has alone, in a
-// reduction and in a scan, whatever its neighbours, and nothing outside the output is written.
+// Many rows at once: short ones, columns of a matrix, rows behind any strides. Each has the tree that it has alone, in a
+// reduction and in a scan, whatever its neighbours are, and nothing outside the output is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lengths and the executors that every test of the order goes through.
+// The lengths and the executors that every test of the order uses.
 #pragma once
 
 #include <cstdint>

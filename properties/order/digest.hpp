@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bits of answers as one number, all NaNs being one; and numbers to reduce that do not depend on any library: plain ones,
-// ones of widely different size with zeros and denormals, and ones with rare infinities and NaN. No test framework.
+// A digest of the bits of answers, in which all NaNs are the same; and numbers to reduce that do not depend on any library:
+// plain ones, ones of widely different size with zeros and denormals, and ones with rare infinities and NaN. No test framework.
 #pragma once
 
 #include <bit>

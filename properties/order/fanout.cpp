@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A fanout is taken apart: each member's tree is its own, whatever stands beside it.
+// Each member of a fanout has its own tree, whatever the other members are.
 #include "regroup/monoids/fanout.hpp"
 
 #include <gtest/gtest.h>

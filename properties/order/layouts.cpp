@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where elements lie is free: the same elements give the same tree from a vector, with strides, backwards, misaligned,
-// through a projection, from a deque, and computed when read.
+// The layout does not matter: the same elements give the same tree from a vector, with strides, backwards, misaligned, through
+// a projection, from a deque, and computed when read.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging an accumulator's exact continuation is bitwise, in any order of grouping, at any offset; merging an empty one
-// changes nothing; any other merge combines the two values as states.
+// Merging an accumulator with its exact continuation gives the bits of one stream, in any grouping, at any offset. Merging an
+// empty one changes nothing. Any other merge combines the two states.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A saved accumulator goes on as if nothing had happened; damaged bytes and another order version are a format_error.
+// A saved accumulator continues after loading as if it had not been saved; damaged bytes and another order version are a
+// format_error.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both scans around every edge: every prefix is the tree of the text, for every monoid contiguous pieces, in place too.
+// Both scans at every edge of the order: every prefix has the contract's tree, which for every monoid is that of contiguous
+// pieces; also in place.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scans of rows, along an axis and of segments: each is the scan of its own elements alone, in place too.
+// Scans of rows, along an axis and of segments: each is the scan of its own elements alone, also in place.
 #include <gtest/gtest.h>
 
 #include <string>

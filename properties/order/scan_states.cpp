@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scans of states that are not numbers: an aggregate, and a class that nothing takes apart.
+// Scans whose states are not numbers: an aggregate, and a class that cannot be taken apart.
 #include "scans.hpp"
 
 TEST(scan_states, aggregates) { order::expect_scans_at_every_edge<order::hashed<order::rule::striped, order::aggregate>>(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elements that are states themselves, of as many words as you like, which no longer stand side by side when they are combined:
-// the order of any others, at any length, wherever they lie.
+// Elements that are states themselves, of any number of words, whose words are moved apart before they are combined: they are
+// folded in the same order as other elements, at any length, wherever they lie.
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Turning a tile moves every element to [place in its piece * L + piece], or each of its words to lanes of its own, and nothing
-// else, for elements of any size and any number of them; transposing back gives the tile.
+// Transposing a tile moves every element to [place in its piece * L + piece], or each of its words to lanes of its own, and
+// nothing else, for elements of any size and any number of them; transposing back gives the tile.
 #include <regroup/host/seq.hpp>
 #include <regroup/host/transpose.hpp>
 #include <regroup/reduce.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stranger writes first: a monoid of his own, folded by the installed library on all cores.
+// What a new user writes first: a monoid of his own, folded by the installed library on all cores.
 #include "average.hpp"
 
 #include <cstdio>

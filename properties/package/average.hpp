@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stranger's monoid: the average, with the count that makes it associative.
+// A user's monoid: the average, with the count that makes it associative.
 #pragma once
 #include <cstdint>
 

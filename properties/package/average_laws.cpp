@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stranger's laws: his average holds them; the one that forgets its count falls, and the report says by which values.
+// The laws of the user's monoid: the average keeps them; an average that forgets its count breaks them, and the report shows
+// values for which it does.
 #include <iostream>
 #include <regroup/check_laws.hpp>
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Files in and out: every type, order, byte order and version gives the same bits; whatever is malformed is a sentence
-# with the file's name; outputs appear whole or not at all.
+# Files in and out: every type, order, byte order and version gives the same bits; a malformed file gives a sentence with its
+# name; outputs appear whole or not at all.
 import io
 import os
 import signal

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Words alone: exit status 2 and one sentence whenever the command line shows the error, before any file is opened.
+# Errors in the words alone give exit status 2 and one sentence, before any file is opened.
 import io
 import json
 import os

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What ends a program before its work is done: signals at any time, threads that cannot be started. The law: outputs whole
-# or not at all, nothing else left, and a sentence where there is somebody to say it.
+# Endings before the work is done: signals at any time, threads that cannot be started. The law: outputs whole or not at all,
+# nothing else left, and a sentence if the program can still write one.
 import os
 import resource
 import signal

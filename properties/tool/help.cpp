@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command's --help names every option that the parser knows there, the program's own too, in lines of a terminal.
+// Every command's --help, and the program's own, names every option that the parser knows there, in lines that fit a terminal.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# What --help says is all that many people read: the statements that an answer depends on are there, and true.
+# Many people read only --help: the statements that an answer depends on are there, and true.
 import json
 import os
 import re

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What the tool's CUDA files do on the host, over a runtime without kernels (support/no_kernels.cpp): every verb, type, shape
-# and option reaches its launches without an error.
+# The host's part of the tool's CUDA files, over a runtime without kernels (support/no_kernels.cpp): every verb, type, shape and
+# option reaches its launches without an error.
 import numpy as np
 
 from support import TYPES, Case, cast, main

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # --device cuda has the bits of --device cpu: every command, type, order and option, with a stand-in for the GPU whose verbs
-# are the sequential executor's (support/gpu_on_cpu.cpp), so this is about all that the tool does around them.
+# are the sequential executor's (support/gpu_on_cpu.cpp). So this tests what the tool does around them.
 import io
 import json
 import os

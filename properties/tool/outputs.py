@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Where outputs lead: to an open descriptor, which is written into; or two to one file, however they are spelt, which is
-# refused, for one of them would be lost.
+# Where outputs lead. An open descriptor is written into. Two outputs that lead to one file, however they are spelt, are
+# refused, since one of them would be lost.
 import os
 import subprocess
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What a machine does to a program: absurd sizes, full disks, closed pipes and descriptors, missing permissions, little
-# memory. The law: a sentence and a status, outputs whole or not at all, nothing else left.
+# Failures outside the program: absurd sizes, full disks, closed pipes and descriptors, missing permissions, little memory. The
+# law: a sentence and a status, outputs whole or not at all, nothing else left.
 import os
 import resource
 import stat

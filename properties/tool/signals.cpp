@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A signal that comes to another thread while names are made or appear: all of them do, or none, and the program ends by it.
+// A signal reaches another thread while temporary or output names are made: all outputs appear, or none, and it ends the
+// program.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// States that borrow from the elements: a fold reads elements where they are, so a string_view into one still stands when
-// the answer is lowered, whatever the layout. Elements that are not trivially copyable are never copied on the way.
+// States that refer to the elements: a fold reads elements in place, so a string_view into one is still valid when the answer
+// is lowered, whatever the layout. Elements that are not trivially copyable are never copied on the way.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// On nothing every verb answers lower(identity), or writes nothing.
+// Without elements every verb answers lower(identity), or writes nothing.
 #include <gtest/gtest.h>
 
 #include <deque>

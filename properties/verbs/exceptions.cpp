@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user's operator throws arrives at the caller, from any verb and thread; every state made is destroyed, and the
-// executor works on.
+// An exception of a user's operator reaches the caller, from any verb and thread; every state is destroyed, and the executor
+// can still be used.
 #include <gtest/gtest.h>
 
 #include <string>

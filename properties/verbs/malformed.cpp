@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arguments that do not fit are typed exceptions with a sentence, thrown before anything is written.
+// Arguments that do not fit give typed exceptions with a sentence, thrown before anything is written.
 #include <gtest/gtest.h>
 
 #include <string>

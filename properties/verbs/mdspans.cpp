@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whatever has an mdspan's members is a view: of any rank where a verb takes any, with its own strides, as input and output.
+// Any type with an mdspan's members can be used as a view: of any rank that the verb takes, with its own strides, as input and
+// output.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small operators of a user: words to join (a state that is a std::string), the longest of them (a state that borrows),
-// a state that counts its living copies, and an operator that throws at a chosen element.
+// Small operators as a user writes them: joining words (a state that is a std::string), the longest word (a state that
+// borrows), a state that counts its living copies, and an operator that throws at a chosen element.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output may be exactly an input of a scan; any other shared memory, also of two of its own elements, is an overlap_error,
-// before anything is written.
+// An output may be exactly an input of a scan; any other shared memory, also between two of its own elements, is an
+// overlap_error, before anything is written.
 #include <gtest/gtest.h>
 
 #include <algorithm>

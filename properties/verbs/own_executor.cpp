@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An executor over somebody else's threads is a dozen lines and has the same bits, since the tree ignores threads.
+// An executor over somebody else's threads takes a dozen lines and gives the same bits, since the tree does not depend on
+// threads.
 #include <gtest/gtest.h>
 
 #include <atomic>

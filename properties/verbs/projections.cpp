@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A projection gives what its elements would give if they had been projected first: in every verb, bit by bit, wherever the
-// elements lie.
+// A verb with a projection gives the bits that it gives over elements projected beforehand: every verb, wherever the elements
+// lie.
 #include <gtest/gtest.h>
 
 #include <bit>

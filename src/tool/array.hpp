@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an array file says about itself: element type, extents, order in memory. Everything that reads, computes or
-// writes agrees on this description; the law is NumPy's: element (i, j, ...) is the same whatever the memory order.
+// What an array file says about itself: element type, extents, order in memory. All code that reads, computes or writes uses
+// this description. As in NumPy, element (i, j, ...) is the same whatever the memory order.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +20,12 @@ enum class element { float16, bfloat16, float32, float64, int32, int64, boolean 
 
 /// Bytes of one element.
 std::size_t size_of(element type);
-/// The name that NumPy and ml_dtypes give it: "float32", "bool".
+/// The name that NumPy and ml_dtypes give a type: "float32", "bool".
 std::string name_of(element type);
 bool is_float(element type);
 bool is_integer(element type);
 
-/// A bool as NumPy stores it: one byte, true whatever its non-zero value.
+/// A bool as NumPy stores it: one byte, true for any value but 0.
 struct boolean {
   std::uint8_t byte;
   constexpr operator bool() const { return byte != 0; }
@@ -67,21 +67,21 @@ constexpr element type_of<boolean>() {
 struct description {
   element type = element::float32;
   bool fortran_order = false;
-  bool swapped = false;  // the bytes of an element are in the other order than this machine's
+  bool swapped = false;  // the byte order of elements is not this machine's
   extents shape;
 
-  /// Number of elements; a header whose arrays would not fit an address space is refused, so this cannot overflow.
+  /// The number of elements. It cannot overflow: a header whose array would not fit an address space is refused.
   index size() const;
   std::size_t bytes() const { return static_cast<std::size_t>(size()) * size_of(type); }
-  /// Elements from one to the next along each axis.
+  /// The strides, in elements, along each axis.
   extents strides() const;
 };
 
 /// The product of the extents.
 index count_of(const extents& shape);
 
-/// Whether an array's bytes fit an address space; an extent of 0 counts as 1, for the strides of the others must fit too.
-/// No product of some of the extents, nor a stride, then overflows.
+/// Whether an array's bytes fit an address space. An extent of 0 counts as 1, since the strides of the other axes must fit too.
+/// Then no product of any extents overflows, nor any stride.
 bool fits_memory(element type, const extents& shape);
 
 }  // namespace regroup::tool

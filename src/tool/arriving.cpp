@@ -10,7 +10,7 @@
 namespace regroup::tool {
 namespace {
 
-/// Elements of type T one after the other into y, from place `first` on.
+/// Writes consecutive elements of type T into y, from place `first` on.
 template <class T>
 void convert(const T* from, const result& y, index first, index count) {
   const auto fill = [&](auto* to) {

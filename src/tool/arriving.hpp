@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// X of commands whose output has X's shape: a file's map, or standard input, which in C order is read into the output's
-// own memory and computed there in place. No temporary file, and the output's pages are the only ones that grow.
+// The input X of commands whose output has X's shape: a mapped file, or standard input. A stream in C order is read into the
+// output's memory and computed there in place, so it needs no temporary file and no memory but the output's.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,8 @@ class arriving {
 
   /// The next `count` elements of a stream, of X's type.
   void read(void* to, index count) { stream_->read(to, count); }
-  /// All elements: the map; or those of the stream, in y's memory and of y's type. Where that is int64 and X's is not, y
-  /// stays as it is: a count looks at no element.
+  /// All elements: the map, or those of the stream, in y's memory and of y's type. Where y's type is int64 and X's is not, y is
+  /// not written: this is a count, which looks at no element.
   input whole(const result& y);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup attention: the files, checked, then one call of the library; or its state, to be saved.
+// regroup attention: checks the files, then calls the library once; or computes a state and saves it.
 #include "regroup/algorithms/attention.hpp"
 
 #include <iostream>
@@ -20,7 +20,7 @@ plain_array<int> small(const std::vector<index>& numbers, const extents& shape) 
   return {{numbers.begin(), numbers.end()}, shape};
 }
 
-/// A floating mask's numbers.
+/// The numbers of a mask of a floating type.
 plain_array<float> bias_of(const workers& ex, const input& mask) {
   if (mask.type() != element::float64) return plain<float>(ex, mask);
   const plain_array<double> wide = plain<double>(ex, mask);
@@ -29,13 +29,13 @@ plain_array<float> bias_of(const workers& ex, const input& mask) {
   return bias;
 }
 
-/// On a GPU, 16-bit floats as float. Rules stand in mask_of's order.
+/// Attention on a GPU, with 16-bit floats as float. Rules apply in mask_of's order.
 void attention_on(const gpu& device, const workers& ex, const attention_command& c, const attention_files& f,
                   const attention_shapes& e, const result& o, const result* lse) {
   const auto given = [&](const std::optional<input>& x) {
     return x ? std::optional(plain<float>(ex, *x)) : std::nullopt;
   };
-  mask_of(c, f, e);  // for its sentences
+  mask_of(c, f, e);  // for its errors
   sinks_of(f, e);
   std::vector<float> out(static_cast<std::size_t>(o.size()));
   plain_attention a{.q = plain<float>(ex, f.q),

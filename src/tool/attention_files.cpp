@@ -21,7 +21,7 @@ std::string described(const input& x) { return x.name() + " with shape " + to_st
   throw_shape(described(a) + " and " + described(b) + " do not fit: " + what);
 }
 
-/// Extent `from_end` places before the last axis; 1 where the rank is lower.
+/// The extent `from_end` axes before the last one; 1 if the rank is too low.
 index extent(const input& x, int from_end) {
   const int axis = x.shape().size() - 1 - from_end;
   return axis < 0 ? 1 : x.shape()[axis];
@@ -95,7 +95,8 @@ std::vector<index> integers(const input& x, const char* what) {
   return values;
 }
 
-/// The page table, whose needed entries lie in the pool; the others are 0. `keys` becomes pages x page size.
+/// The page table, with the entries that no key needs set to 0; the others are checked to lie in the pool. Sets `keys` to
+/// pages x page size.
 std::vector<index> pages_of(const attention_files& f, const std::vector<index>& lengths, attention_shapes& e) {
   const input& table = *f.table;
   std::vector<index> pages = integers(table, "page tables");
@@ -146,7 +147,7 @@ void check_lengths(const attention_files& f, const std::vector<index>& lengths, 
   }
 }
 
-/// One number a head, of any floating type; one that is finite stays so in what q is computed in.
+/// One number a head, of any floating type. A finite number stays finite in the type that q is computed in.
 head_numbers numbers_of_heads(const input& x, const std::string& what, const attention_files& f,
                               const attention_shapes& e) {
   if (!is_float(x.type())) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of one attention, and whether they fit together; every refusal is a sentence that names the file.
+// The files of one attention, and checks that they fit together. Every error is a sentence that names the file.
 #pragma once
 
 #include <algorithm>
@@ -20,18 +20,17 @@ struct attention_files {
   std::optional<input> mask, alibi, sinks, lengths, table;
 };
 
-/// What the shapes say together, and the integers of --kv-lengths and --page-table.
+/// What the shapes together imply, and the integers of --kv-lengths and --page-table.
 struct attention_shapes {
   bool paged = false;
   index batches = 1, heads = 1, queries = 0, key_heads = 1, keys = 0, d = 0, dv = 0;
   std::vector<index> lengths, table;
 };
 
-/// Throws shape_error and argument_error. Of a pool without pages the page size is nothing that work is in proportion to:
-/// in f it becomes 0.
+/// Throws shape_error and argument_error. For a pool without pages the page size in f becomes 0, so that no work grows with it.
 attention_shapes check(attention_files& f);
 
-/// A float64 of a mask. As float it stays finite where it is: a mask's lowest number is large, and only -inf hides.
+/// A float64 of a mask. A finite number stays finite as float: masks may use the lowest double, and only -inf hides.
 struct mask_number {
   double value;
   explicit operator double() const { return value; }
@@ -41,7 +40,7 @@ struct mask_number {
   }
 };
 
-/// Everything that is done to scores: softcap, ALiBi, the mask, then causal and window. Refers to the files' memory.
+/// All rules for scores, in this order: softcap, ALiBi, the mask, then causal and window. Refers to the files' memory.
 attention_mask mask_of(const attention_command& c, const attention_files& f, const attention_shapes& e);
 /// --sinks, or none.
 head_numbers sinks_of(const attention_files& f, const attention_shapes& e);

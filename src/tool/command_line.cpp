@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CLI11 takes the words apart; values arrive here as text and are read into commands, so that every sentence is ours.
+// CLI11 takes the words apart. Values arrive here as text and are read into commands, so that every error message is ours.
 #include "command_line.hpp"
 
 #include <algorithm>
@@ -128,7 +128,7 @@ std::string command_among(const CLI::App& app, const std::vector<std::string>& i
   return "";
 }
 
-/// Flags are there or not; CLI11 would read a value as how often.
+/// Refuses a value of a flag, which CLI11 would read as a count.
 void refuse_values_of_flags(const std::vector<std::string>& in_order, const words& w) {
   for (const std::string& word : in_order) {
     if (word == "--causal=") w.wrong_value("--causal", "bottom-right or top-left behind the =", "");
@@ -142,7 +142,7 @@ void refuse_values_of_flags(const std::vector<std::string>& in_order, const word
   }
 }
 
-/// What no GPU computes, as far as words tell; files tell of float64 (attention).
+/// Refuses what a GPU does not compute, as far as the words tell. Attention of float64 shows only in the files.
 void require_cpu(const command& c, const words& w) {
   const auto refuse = [&w](const std::string& what) { w.wrong("--device cuda: " + what + "; use --device cpu"); };
   if (std::holds_alternative<laws_command>(c)) refuse("laws are checked on the CPU");
@@ -158,7 +158,7 @@ void require_cpu(const command& c, const words& w) {
   }
 }
 
-/// CLI11's own refusals, which are few here ("--scale: 1 required S missing"), as one sentence.
+/// CLI11's own error messages, of which few are left ("--scale: 1 required S missing"), as one sentence.
 std::string sentence_of(const CLI::ParseError& e) {
   std::string text = e.what();
   std::replace(text.begin(), text.end(), '\n', ' ');
@@ -200,7 +200,7 @@ command_line parse_command_line(int argc, const char* const* argv) {
   }
   for (const auto& [what, name] : {std::pair("the output -o", t.output), std::pair("--lse", t.lse),
                                    std::pair("--state-out", t.state_out)}) {
-    if (!name.empty()) w.output(what, name);  // before the words that a forgotten value leaves over
+    if (!name.empty()) w.output(what, name);  // before words that are left over because a value was forgotten
   }
   for (const std::string& marked : app.remaining(true)) {
     const std::string word = unmarked(marked);

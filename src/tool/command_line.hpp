@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line says, once it has been understood: plain values, nothing opened yet. Everything that can be wrong
-// with the words alone is a usage_error here (exit code 2); everything later is the commands' business (exit code 1).
+// A command line, parsed into plain values; nothing is opened yet. Everything that can be wrong with the words alone is a
+// usage_error here (exit code 2). Later errors are the commands' (exit code 1).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace regroup::tool {
 
-/// The words alone are wrong. `command` is the command whose help would tell, or empty.
+/// The words themselves are wrong. `command` is the command whose help to read, or empty.
 struct usage_error : std::runtime_error {
   usage_error(const std::string& sentence, std::string command_name)
       : std::runtime_error(sentence), command(std::move(command_name)) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One function a command, each in the file of its name. They throw regroup::error with a sentence; main turns it into
-// the exit status. What the function returns is the exit status otherwise.
+// One function for each command, in the file of its name. It returns the exit status, or throws regroup::error with a sentence,
+// which main turns into one.
 #pragma once
 
 #include "command_line.hpp"

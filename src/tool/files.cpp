@@ -23,8 +23,8 @@
 namespace regroup::tool {
 namespace {
 
-// What a signal handler may touch: plain pointers to names that outlive their entry. Entries stay, so that it may come at
-// any time; there are as many as the program makes names.
+// The names of temporary files, in a form that a signal handler may read at any time: plain pointers to strings. Entries are
+// never freed; there are as many as the program makes names.
 struct temporary {
   std::atomic<const char*> path;
   temporary* const before;
@@ -40,11 +40,11 @@ void forget(const char* path) {
   }
 }
 
-// Who is at work on names: nobody, the main thread while signals wait, or a handler that ends the program.
+// Who is changing names: nobody, the main thread while signals wait, or a handler that ends the program.
 enum : int { nobody, main_thread, handler };
 std::atomic<int> at_work{nobody};
 std::atomic<int> waiting_signal{0};
-int waits = 0;  // of the main thread, one inside the other
+int waits = 0;  // nested signals_wait objects of the main thread
 
 constexpr int ending_signals[] = {SIGINT,  SIGTERM, SIGHUP,    SIGQUIT, SIGXCPU, SIGUSR1,
                                   SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO,   SIGPWR};
@@ -93,7 +93,7 @@ void file_descriptor::close() {
 
 int descriptor_named(const std::string& name) {
   namespace fs = std::filesystem;
-  constexpr int most_links = 40;  // as many as the system follows
+  constexpr int most_links = 40;  // the system's limit
   std::error_code none;
   fs::path path = name;
   for (int links = 0; links < most_links; ++links) {
@@ -104,7 +104,7 @@ int descriptor_named(const std::string& name) {
       int descriptor = -1;
       const auto [end, problem] = std::from_chars(number.data(), number.data() + number.size(), descriptor);
       if (folder != fs::canonical(own, none) || problem != std::errc{} || *end != '\0') continue;
-      return descriptor;  // not the file behind it: that has a place to write at, and may have lost its name
+      return descriptor;  // not the file behind it, which has a write position and may have no name any more
     }
     const fs::path target = fs::read_symlink(path, none);
     if (none) return -1;
@@ -117,7 +117,7 @@ bool lead_to_one_file(const std::string& a, const std::string& b) {
   namespace fs = std::filesystem;
   const auto place = [](const fs::path& name) {
     std::error_code none;
-    const fs::path file = fs::canonical(name, none);  // a link to a file that is there is followed, as file_beside does
+    const fs::path file = fs::canonical(name, none);  // follows a link to an existing file, as file_beside does
     if (!none) return file;
     const fs::path whole = fs::absolute(name, none);
     const fs::path folder = fs::weakly_canonical(whole.parent_path(), none);
@@ -246,7 +246,7 @@ void take_last_word() {
 }
 
 void remove_temporaries() {
-  for (const auto remove : {::unlink, ::rmdir}) {  // directories, the innermost first, once they are empty
+  for (const auto remove : {::unlink, ::rmdir}) {  // files first; then directories, which are empty by then, innermost first
     for (const temporary* entry = newest; entry != nullptr; entry = entry->before) {
       if (const char* const path = entry->path) remove(path);
     }
@@ -257,7 +257,7 @@ void install_signal_handlers() {
   for (const int number : ending_signals) {
     struct sigaction before {};
     ::sigaction(number, nullptr, &before);
-    if (before.sa_handler == SIG_DFL) ::signal(number, ended_by_signal);  // nor a profiler's, who was there before
+    if (before.sa_handler == SIG_DFL) ::signal(number, ended_by_signal);  // keeps a profiler's handler, for example
   }
   ::signal(SIGBUS, map_fault);
   for (const int number : {SIGXFSZ, SIGPIPE}) ::signal(number, SIG_IGN);

@@ -25,21 +25,21 @@ class file_descriptor {
   int descriptor_;
 };
 
-/// Whether what is written to two names would be one file, there already or not: through links, other spellings and `..`
-/// too. Never for devices, pipes and sockets nor for two open descriptors, which are written into and not replaced.
+/// Whether two names lead to the same file, existing or not; links, other spellings and `..` are followed. Never true for
+/// devices, pipes and sockets, nor for two open descriptors: these are written into and not replaced.
 bool lead_to_one_file(const std::string& a, const std::string& b);
 
-/// N where a name leads, through links too, to descriptor N of this program (/dev/stdout, /dev/fd/3); -1 for any other.
+/// N if a name leads, also through links, to descriptor N of this program (/dev/stdout, /dev/fd/3); -1 for any other name.
 int descriptor_named(const std::string& name);
 
-/// Of a read or write that has just failed: whether to go on, for a signal interrupted it, or the descriptor does not wait
-/// itself and has been waited for here. `events` as poll takes them.
+/// Whether to retry a read or write that has just failed: a signal interrupted it, or the descriptor is non-blocking, in which
+/// case this waits until it is ready. `events` are poll's.
 bool may_go_on(int descriptor, short events);
 
 /// Writes all of it, or throws format_error with a sentence that begins with `name`.
 void write_fully(int descriptor, const std::string& name, const void* data, std::size_t bytes);
 
-/// A temporary file without a name in TMPDIR (or /tmp); its space is free again when the last use ends.
+/// A temporary file without a name in TMPDIR (or /tmp); its space is freed when its last user is gone.
 class unnamed_file {
  public:
   unnamed_file();
@@ -68,8 +68,8 @@ class file_beside {
   file_descriptor file_;
 };
 
-/// A directory that is there, made with those above it where it was not; what was made is removed with the object, and
-/// when a signal ends the program, unless `keep` was called. Throws format_error.
+/// A directory, which is made, with its parents, if it does not exist. What was made is removed with the object, and when a
+/// signal ends the program, unless `keep` was called. Throws format_error.
 class made_directory {
  public:
   explicit made_directory(const std::string& path);
@@ -83,8 +83,8 @@ class made_directory {
   std::deque<std::string> made_;  // outermost first
 };
 
-/// While one lives, the signals that end the program wait, whichever thread they reach: names that appear together do so
-/// all or not at all, and a temporary file that is made is known to whoever removes it. For the main thread only.
+/// While such an object exists, the signals that end the program wait, whichever thread they reach. So names that appear
+/// together appear all or none, and no temporary file exists that its remover does not know of. For the main thread only.
 class signals_wait {
  public:
   signals_wait();
@@ -93,20 +93,20 @@ class signals_wait {
   ~signals_wait();
 };
 
-/// For the thread that says how the program ends: by the sentence of an error, or outputs that take their names. A second
-/// thread that comes here stops.
+/// Called by the thread that decides how the program ends: with an error's sentence, or with outputs that take their names. A
+/// second thread that calls it stops there.
 void take_last_word();
 
-/// Removes the temporary files and directories that there are, for whoever ends the program at once.
+/// Removes all temporary files and directories, before the program ends at once.
 void remove_temporaries();
 
-/// Removes temporary files on the signals that end the program, turns a fault on a mapped file (shortened by somebody
-/// while it was being read) into a sentence, and a closed pipe or a file past the size limit into an error of the call
+/// Installs handlers: the signals that end the program remove temporary files first; a fault on a mapped file (which somebody
+/// shortened while it was read) becomes a sentence; a closed pipe, or a file past the size limit, becomes an error of the call
 /// that wrote to it.
 void install_signal_handlers();
 
-/// Opens /dev/null in place of standard input, output or error where they are closed, the other way round: no file of
-/// ours then takes their number and what is meant for them, and using them is still an error.
+/// Opens /dev/null in place of standard input, output or error if they are closed, for the opposite direction: no other file
+/// then gets their number, and using them is still an error.
 void occupy_standard_descriptors();
 
 }  // namespace regroup::tool

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `--device cuda` asks for: the verbs over plain arrays in this machine's memory, with the bits of the CPU. No type of
-// CUDA is named here. A build with nvcc has cuda/*.cu behind it, any other gpu_none.cpp.
+// The interface behind `--device cuda`: the verbs over plain arrays in the CPU's memory, with the bits of the CPU. It names no
+// type of CUDA. It is implemented by cuda/*.cu in a build with nvcc, and by gpu_none.cpp in any other.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace regroup::tool {
 
-/// `count` rows, one behind the other, of `length` elements side by side: float, double, std::int64_t, or a byte of truth,
-/// by `type` (float32, float64, int64, boolean); of a scan with affine, pairs of them.
+/// `count` consecutive rows of `length` consecutive elements: float, double, std::int64_t, or a byte that is 0 or 1, by `type`
+/// (float32, float64, int64, boolean). For a scan with affine, elements are pairs.
 struct plain_rows {
   element type;
   void* data;
@@ -55,11 +55,11 @@ struct plain_attention {
 class gpu {
  public:
   virtual ~gpu() = default;
-  /// softmax or its logarithm of float or double rows, in place; `lse`, one a row of their type, may be null.
+  /// softmax, or its logarithm, of float or double rows, in place. `lse` has one element of their type a row, or is null.
   virtual void softmax(const plain_rows& x, void* lse, bool log, double scale) const = 0;
   /// Row r of x is row `first` + r of every result.
   virtual void reduce(const plain_rows& x, index first, std::span<const reduction> all) const = 0;
-  /// In place. The numbers of the result are of type `result`.
+  /// In place. `result` is the element type of the result's file.
   virtual void scan(const plain_rows& x, const std::string& monoid, element result, bool exclusive) const = 0;
   virtual void attention(const plain_attention& a) const = 0;
 };
@@ -72,7 +72,7 @@ struct gpu_description {
   int major, minor;  // of the compute capability
   std::size_t bytes;
 };
-/// Nothing where open_gpu would throw; then why, in a few words.
+/// Empty where open_gpu would throw; `why_not` then says why, in a few words.
 std::optional<gpu_description> find_gpu(std::string& why_not);
 
 }  // namespace regroup::tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// In place of cuda/*.cu where there is no nvcc.
+// Replaces cuda/*.cu in a build without nvcc.
 #include "gpu.hpp"
 #include "regroup/error.hpp"
 

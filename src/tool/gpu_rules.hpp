@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules of attention that are chosen at run time, as one rule, so that one kernel serves every choice. Level: element.
+// Combines the rules of attention that are chosen at run time into one rule, so that one kernel serves every choice. Level:
+// element.
 #pragma once
 
 #include <optional>
@@ -9,7 +10,7 @@
 
 namespace regroup::tool {
 
-/// A rule, if it is given.
+/// A rule that may be absent.
 template <class Rule>
 struct optional_rule {
   std::optional<Rule> rule;
@@ -24,7 +25,7 @@ struct optional_rule {
   }
 };
 
-/// Those of the rules that are given, applied as `masks` does.
+/// Applies the rules that are present, in order, as `masks` does.
 template <class... Masks>
 struct given_masks {
   std::tuple<std::optional<Masks>...> masks;

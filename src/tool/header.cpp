@@ -16,7 +16,7 @@ constexpr std::size_t longest_header = std::size_t{1} << 20;  // NumPy itself st
 
 [[noreturn]] void refuse(const std::string& name, const std::string& why) { throw_format(name + ": " + why); }
 
-/// Bytes of the file in a sentence: what is not printable is shown as '?'.
+/// Bytes of the file, to be shown in a message: '?' for any byte that is not printable.
 std::string quoted(std::string_view text) {
   std::string result = "'";
   for (const char c : text.substr(0, 60)) result += c >= ' ' && c < 127 ? c : '?';

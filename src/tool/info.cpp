@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup info: what this build is and what it found; with --measure, the limits that speed is judged against here.
+// regroup info: describes this build and this machine; with --measure, the limits that speed is compared with.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -35,7 +35,7 @@ std::string rounded(double value) {
   return {text, end};
 }
 
-/// Strings and lists of them without JSON's marks; anything else as it is.
+/// Strings and lists of strings without JSON's quotes and brackets; anything else unchanged.
 std::string plain(std::string value) {
   const bool marked = value.front() == '"' || value.front() == '[';
   if (marked) std::erase_if(value, [](char c) { return std::strchr("[]\",", c) != nullptr; });
@@ -49,7 +49,7 @@ double seconds_of(const F& f) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Seconds of the fastest of five runs, or of those that begin within half a second.
+/// The fastest of five runs, in seconds; fewer runs if they take half a second together.
 template <class F>
 double fastest(const F& f) {
   double best = 1e300, all = 0;
@@ -61,7 +61,7 @@ double fastest(const F& f) {
   return best;
 }
 
-/// What the library is compiled for and this processor has.
+/// The instruction sets that the library has code for and this processor supports.
 std::string instruction_sets() {
   std::string list;
   for (const auto t : {host::target::baseline, host::target::x86_64_v3, host::target::x86_64_v4,
@@ -71,7 +71,7 @@ std::string instruction_sets() {
   return "[" + list + "]";
 }
 
-/// Exclusive-or of some memory: as fast as it can be read, which takes prefetches (twice the bandwidth on a Zen 4).
+/// The exclusive-or of some memory, read as fast as possible, which takes prefetches (twice the bandwidth on a Zen 4).
 std::uint64_t read_all(const std::uint64_t* words, index count) {
   std::uint64_t result = 0;
   host::dispatch([&] {
@@ -86,7 +86,7 @@ std::uint64_t read_all(const std::uint64_t* words, index count) {
   return result;
 }
 
-/// Multiply-adds on registers; `rounds` times 128 lanes.
+/// `rounds` times 128 multiply-adds on registers.
 float multiply_add(index rounds) {
   float result = 0;
   host::dispatch([&] {
@@ -100,10 +100,10 @@ float multiply_add(index rounds) {
   return result;
 }
 
-/// What the loops above computed, so that no compiler leaves them out.
+/// Takes the results of the loops above, so that no compiler removes them.
 std::atomic<std::uint64_t> kept = 0;
 
-/// Memory that its threads have touched, so that pages are there.
+/// Memory whose pages exist already, because the threads that use it have written to it.
 template <class T>
 std::vector<T> touched(const workers& ex, index count, T value) {
   std::vector<T> memory(static_cast<std::size_t>(count));
@@ -114,7 +114,7 @@ std::vector<T> touched(const workers& ex, index count, T value) {
   return memory;
 }
 
-/// Rounds of multiply_add that last a tenth of a second: a baseline without fma needs far more time for each.
+/// How many rounds of multiply_add take a tenth of a second; without an fma instruction a round takes far longer.
 index rounds_of_a_tenth() {
   for (index rounds = 1000;; rounds *= 4) {
     const double seconds = seconds_of([&] { kept = static_cast<std::uint64_t>(multiply_add(rounds)); });
@@ -122,7 +122,7 @@ index rounds_of_a_tenth() {
   }
 }
 
-/// Limits in a few seconds, whatever the processor and the number of threads: 256 MiB are beyond any cache.
+/// Measures the limits, in a few seconds whatever the processor and number of threads, on 256 MiB, more than any cache holds.
 void measure(const workers& ex, std::vector<entry>& entries) {
   constexpr index words = index{1} << 25, pieces = 256, piece = words / pieces;
   const std::vector<std::uint64_t> memory = touched<std::uint64_t>(ex, words, 1);
@@ -132,7 +132,7 @@ void measure(const workers& ex, std::vector<entry>& entries) {
   const auto report = [&](const char* name, double amount, double seconds) {
     entries.emplace_back(name, rounded(amount / seconds * 1e-9));
   };
-  const auto copy = [&](index first, index count) {  // the C library's, with its non-temporal stores
+  const auto copy = [&](index first, index count) {  // the C library's, which has non-temporal stores
     std::memcpy(other.data() + first, memory.data() + first, static_cast<std::size_t>(count) * 8);
   };
   report("read_gigabytes_per_second_one_thread", bytes, fastest([&] { kept = read_all(memory.data(), words); }));
@@ -149,7 +149,7 @@ void measure(const workers& ex, std::vector<entry>& entries) {
   report("multiply_add_gigaflops_one_thread", flops_of(rounds),
          fastest([&] { kept = static_cast<std::uint64_t>(multiply_add(rounds)); }));
   const index cores = std::max<index>(std::thread::hardware_concurrency(), 1);
-  const index share = std::max<index>(rounds * std::min(threads, cores) / threads, 1);  // more threads than cores share
+  const index share = std::max<index>(rounds * std::min(threads, cores) / threads, 1);  // threads may exceed cores
   report("multiply_add_gigaflops", flops_of(share * threads),
          on_all_threads(threads, [&](index) { kept = static_cast<std::uint64_t>(multiply_add(share)); }));
 }

@@ -32,7 +32,7 @@ std::size_t read_fully(int descriptor, const std::string& name, void* destinatio
   return done;
 }
 
-/// Each element's bytes turned round, where `about` says so.
+/// Reverses the bytes of each element, if `about` says so.
 void to_native(void* data, const description& about, index count) {
   if (!about.swapped) return;
   const std::size_t width = size_of(about.type);
@@ -57,7 +57,7 @@ std::shared_ptr<void> allocate(const std::string& name, std::size_t bytes) {
   return {p, std::free};
 }
 
-/// The `bytes` that begin at `offset` of an open file.
+/// Maps `bytes` bytes of an open file, from `offset` on.
 std::shared_ptr<const void> map(int descriptor, const std::string& name, std::size_t offset, std::size_t bytes) {
   if (bytes == 0) return allocate(name, 0);
   const std::size_t length = offset + bytes;

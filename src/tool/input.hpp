@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays coming in: a .npy file mapped into memory read-only, or standard input read as it arrives.
-// A file in this machine's byte order and aligned as its elements need is never copied: data() points into the map.
+// Input arrays: a .npy file mapped into memory read-only, or standard input read as it arrives. A file in this machine's byte
+// order, with its elements aligned, is not copied: data() points into the map.
 #pragma once
 
 #include <memory>
@@ -12,10 +12,10 @@
 
 namespace regroup::tool {
 
-/// A read-only array with its name for sentences. Copies share the memory.
+/// A read-only array with its name for error messages. Copies share the memory.
 class input {
  public:
-  /// Elements that are somewhere already, in this machine's byte order.
+  /// Elements that are in memory already, in this machine's byte order.
   input(std::string name, description about, std::shared_ptr<const void> data)
       : name_(std::move(name)), about_(std::move(about)), data_(std::move(data)) {}
 
@@ -33,13 +33,12 @@ class input {
   std::shared_ptr<const void> data_;
 };
 
-/// Opens `path`, or standard input for "-". Regular files are mapped; anything else is spooled to an unnamed temporary
-/// file (in TMPDIR or /tmp) and that is mapped. A file in the other byte order, or whose data begin at an address that
-/// does not suit its elements, is copied: as many bytes of memory as the array has. Throws format_error with a sentence
-/// that names the file.
+/// Opens `path`, or standard input for "-". Regular files are mapped; anything else is written to an unnamed temporary file
+/// (in TMPDIR or /tmp), which is mapped. A file in the other byte order, or with misaligned data, is copied, which takes as
+/// much memory as the array. Throws format_error with a sentence that names the file.
 input open_array(const std::string& path);
 
-/// Standard input as a stream: the header at once, elements in C order (as the file has them) on request.
+/// Standard input as a stream: the header is read at once, elements on request, in the file's order.
 class stream {
  public:
   /// Reads the header of the array on file descriptor `descriptor`.
@@ -52,7 +51,7 @@ class stream {
   /// Fills `destination` with the next `count` elements in this machine's byte order, waiting for whatever sizes the
   /// pieces arrive in. Throws format_error where the input ends before them.
   void read(void* destination, index count);
-  /// Puts everything not yet read into an unnamed temporary file and maps it.
+  /// Writes everything not yet read to an unnamed temporary file and maps that.
   input spool();
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup laws: what check_laws says of the monoids that the tool computes with, over float and strictly (NaN, infinities
-// and the sign of zero included), as a table: a row a law, a column a monoid.
+// regroup laws: runs check_laws on the tool's monoids, over float and strictly (NaN, infinities and the sign of zero included),
+// and prints a table with a row for each law and a column for each monoid.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -33,7 +33,7 @@ named_check find(const std::string& name) {
   throw usage_error("laws does not know the monoid '" + name + "'; it takes " + known, "laws");
 }
 
-/// A monoid by the tool's name, and what was found.
+/// A monoid's name in the tool, and what was found.
 struct checked {
   std::string name;
   laws::report report;
@@ -51,11 +51,11 @@ std::string cell(const laws::finding* f) {
   return f->worst > 0 ? two_digits(f->worst) : "=";
 }
 
-/// Names of laws, in the order in which the monoids bring them up.
+/// The names of all laws, merged in the order in which the monoids' reports have them.
 std::vector<std::string> laws_of(const std::vector<checked>& all) {
   std::vector<std::string> names;
   for (const checked& c : all) {
-    std::size_t at = 0;  // behind the law before it
+    std::size_t at = 0;  // the place after the previous law
     for (const laws::finding& f : c.report.findings) {
       const auto place = std::find(names.begin(), names.end(), f.law);
       if (place == names.end()) {
@@ -75,7 +75,7 @@ std::string right(const std::string& text, std::size_t width) {
   return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
 }
 
-/// Columns `first` to `last` of the table.
+/// Prints columns `first` to `last` of the table.
 void print_columns(const std::vector<std::string>& names, const std::vector<checked>& all, std::size_t first,
                    std::size_t last) {
   constexpr std::size_t law_width = 37, cases_width = 7;
@@ -90,7 +90,7 @@ void print_columns(const std::vector<std::string>& names, const std::vector<chec
       if (f != nullptr) cases = std::max(cases, f->cases);
       cells += "  " + right(cell(f), std::max<std::size_t>(all[i].name.size(), 6));
     }
-    if (cases == 0) continue;  // a law of other columns
+    if (cases == 0) continue;  // only other columns have this law
     cells.erase(cells.find_last_not_of(' ') + 1);
     std::cout << left(law, law_width) << right(std::to_string(cases), cases_width) << cells << '\n';
   }

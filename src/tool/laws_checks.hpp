@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The checks of `regroup laws`, by the name of the monoid; two files, so that they compile apart.
+// The checks of `regroup laws`, by the monoid's name, in two files that compile separately.
 #pragma once
 
 #include <span>
@@ -16,7 +16,7 @@ struct named_check {
 
 /// Monoids whose state is one number.
 std::span<const named_check> checks_of_numbers();
-/// Monoids whose state is more than that.
+/// Monoids whose state is a record.
 std::span<const named_check> checks_of_records();
 
 }  // namespace regroup::tool

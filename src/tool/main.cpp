@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tool `regroup`: understands the command line, runs one command, turns errors into one sentence and an exit status.
+// The tool `regroup`: parses the command line, runs one command, and turns errors into one sentence and an exit status.
 // 0: done. 1: an error once something had to be opened or computed. 2: the words of the command line are wrong.
 #include <unistd.h>
 
@@ -34,7 +34,7 @@ struct runner {
   }
 };
 
-/// What std::cout writes to: descriptor 1, also where it does not wait until somebody reads.
+/// The buffer behind std::cout. It writes to descriptor 1, also where that is non-blocking.
 class standard_output : public std::streambuf {
  public:
   standard_output() : before_(std::cout.rdbuf(this)) { empty(); }
@@ -53,7 +53,7 @@ class standard_output : public std::streambuf {
   }
   int sync() override {
     const auto bytes = static_cast<std::size_t>(pptr() - pbase());
-    empty();  // nothing is written twice, even where some of it could not be
+    empty();  // so that nothing is written twice, even after a failure
     try {
       write_fully(STDOUT_FILENO, "standard output", buffer_.data(), bytes);
     } catch (const regroup::format_error&) {  // errno says why
@@ -68,7 +68,7 @@ class standard_output : public std::streambuf {
   std::streambuf* before_;
 };
 
-/// Of oneTBB's, whose words do not say what to do.
+/// Whether this is oneTBB's exception for a thread that cannot be started, whose text does not say what to do.
 bool is_of_threads(const std::exception& e) { return std::strstr(e.what(), "pthread_create") != nullptr; }
 
 const char* words_of(const std::exception& e) {
@@ -80,9 +80,9 @@ const char* words_of(const std::exception& e) {
 }
 
 constexpr int nothing_yet = -1;
-std::atomic<int> answered{nothing_yet};  // a status
+std::atomic<int> answered{nothing_yet};  // the exit status
 
-/// What nobody can catch: a thread of oneTBB's starts others too, while the program ends as well.
+/// The terminate handler, for exceptions that cannot be caught: oneTBB's threads start others, also while the program ends.
 [[noreturn]] void ended_by_exception() {
   if (const int status = answered; status != nothing_yet) ::_exit(status);
   take_last_word();
@@ -103,14 +103,14 @@ std::atomic<int> answered{nothing_yet};  // a status
 
 int fail(int status, const std::string& sentence) {
   take_last_word();
-  std::cout.exceptions(std::ios::goodbit);  // what is left of it goes out before the sentence, or not
+  std::cout.exceptions(std::ios::goodbit);  // output so far is written first, if it can be
   std::cerr << "regroup: " << sentence << '\n';
   return status;
 }
 
 int run_command(int argc, const char* const* argv) {
   try {
-    std::cout.exceptions(std::ios::badbit);  // where a write fails, not at the end, when nobody knows why
+    std::cout.exceptions(std::ios::badbit);  // report a failed write at once, while errno says why
     const command_line line = parse_command_line(argc, argv);
     const int status = std::visit(runner{line.everywhere}, line.command);
     std::cout.flush();
@@ -122,7 +122,7 @@ int run_command(int argc, const char* const* argv) {
     std::cerr << "Try 'regroup " << (e.command.empty() ? "" : e.command + " ") << "--help'.\n";
     return 2;
   } catch (const std::exception& e) {
-    if (is_of_threads(e)) ended_by_exception();  // its other threads would not end well
+    if (is_of_threads(e)) ended_by_exception();  // its other threads cannot be joined
     return fail(1, words_of(e));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The monoids that `reduce` knows by name, over one element type; members_*.cpp make members of them, one file an element
-// type so that they compile apart.
+// The monoids that `reduce` knows by name, over one element type. members_*.cpp instantiate them, one file for each element
+// type, so that they compile separately.
 #pragma once
 
 #include <limits>
@@ -19,7 +19,7 @@
 
 namespace regroup::tool {
 
-/// What members of one monoid M share; `write(row, lower(state))` puts an answer down.
+/// What all members with a monoid M have in common. `write(row, lower(state))` stores an answer.
 template <class X, class M, class Write>
 class typed_member : public member<X> {
  public:
@@ -37,7 +37,7 @@ class typed_member : public member<X> {
   Write write_;
 };
 
-/// A monoid over X.
+/// A member whose monoid is over X.
 template <class X, class M, class Write>
 class plain_member : public typed_member<X, M, Write> {
  public:
@@ -45,7 +45,7 @@ class plain_member : public typed_member<X, M, Write> {
   std::any leaf(const X* xs, index n) const override { return host::leaf_of(this->m_, xs, n); }
 };
 
-/// A monoid over `indexed<X>`; positions count from the left end of a state.
+/// A member whose monoid is over `indexed<X>`; positions count from the left end of a state.
 template <class X, class M, class Write>
 class positioned_member : public typed_member<X, M, Write> {
   using base = typed_member<X, M, Write>;
@@ -70,7 +70,7 @@ class positioned_member : public typed_member<X, M, Write> {
   }
 };
 
-/// The smallest and largest value of a result's integer type, for the extremes of nothing.
+/// The smallest and largest value of a result's integer type: the extremes of no elements.
 struct integer_limits {
   std::int64_t lowest, greatest;
   explicit integer_limits(element type)
@@ -80,8 +80,8 @@ struct integer_limits {
                                         : std::numeric_limits<std::int64_t>::max()) {}
 };
 
-/// Calls f(m, write, is_positioned) with the monoid over X of that name, or, where it is positioned, over indexed<X>;
-/// write(row, answer) puts an answer down.
+/// Calls f(m, write, is_positioned) with the monoid of that name over X, or over indexed<X> if it is positioned.
+/// write(row, answer) stores an answer.
 template <class X, class F>
 void with_monoid(const monoid_name& name, const target& t, const F& f) {
   const auto plain = [&f](const auto& m, const auto& write) { f(m, write, std::false_type{}); };
@@ -89,7 +89,7 @@ void with_monoid(const monoid_name& name, const target& t, const F& f) {
   using real = std::conditional_t<std::is_same_v<X, float>, float, double>;
   const result& out = *t.values;
   const auto value = [&out](index row, const auto& answer) { put(out, row, answer); };
-  const auto bounded = [&out](index row, X answer) {  // 64-bit extremes of nothing, in the result's own type
+  const auto bounded = [&out](index row, X answer) {  // extremes of no elements, in the result's own type
     if constexpr (std::is_integral_v<X>) {
       const integer_limits limits(out.type());
       answer = std::clamp(answer, limits.lowest, limits.greatest);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup merge: attention states combined left to right, one in memory beside the running one, then normalised.
+// regroup merge: combines attention states from left to right, holding one beside the running one, and then normalises.
 #include <iostream>
 
 #include "commands.hpp"

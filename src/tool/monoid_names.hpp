@@ -14,7 +14,7 @@ inline constexpr std::array<std::string_view, 15> reduce_names = {
 inline constexpr std::array<std::string_view, 9> scan_names = {"sum", "product", "min",   "max",   "log_sum_exp",
                                                                "any", "all",     "count", "affine"};
 
-/// Those of `reduce` whose states own memory, which a GPU does not take.
+/// Names of `reduce` that a GPU does not take, since their states own memory.
 inline constexpr std::array<std::string_view, 3> cpu_names = {"softmax_mean", "top_k", "histogram"};
 
 /// The names, separated by commas.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arrays of any element type, seen as the few C++ types that they are computed in: float for floats up to 32 bits, double,
-// 64 bits of integer, a byte of truth, and pairs of numbers. Widening is exact; on the way back floats round to nearest
-// and integers wrap. What is written over them is compiled for those types only, and elements that need no conversion
-// are handed on where they are.
+// std::int64_t, a byte that is 0 or 1 for bool, and pairs of numbers. Widening is exact; on the way back floats round to
+// nearest and integers wrap. Code over these views is compiled for those types only. Elements that need no conversion are used
+// in place.
 #pragma once
 
 #include <type_traits>
@@ -44,12 +44,12 @@ decltype(auto) with_any(element type, const F& f) {
   return with_number(type, f);
 }
 
-/// What numbers of a type are computed in: float32, float64 or int64.
+/// The type in which numbers of a type are computed: float32, float64 or int64.
 inline element computed_in(element type) {
   if (is_float(type)) return type == element::float64 ? type : element::float32;
   return element::int64;
 }
-/// f(std::type_identity<X>{}) with float, double, std::int64_t or, for truth, std::uint8_t.
+/// Calls f(std::type_identity<X>{}) with float, double, std::int64_t or, for bool, std::uint8_t.
 template <class F>
 void with_computed(element type, const F& f) {
   if (type == element::boolean) return f(std::type_identity<std::uint8_t>{});
@@ -58,17 +58,17 @@ void with_computed(element type, const F& f) {
   f(std::type_identity<std::int64_t>{});
 }
 
-/// Whether elements of a type are X as they are.
+/// Whether elements of a type can be read as X without conversion.
 template <class X>
 bool is_of(element type) {
   if constexpr (std::is_same_v<X, std::uint8_t>) {
-    return false;  // a file's truth may be any byte but 0
+    return false;  // true in a file may be any byte but 0
   } else {
     return type == type_of<X>();
   }
 }
 
-/// One number as X, which is std::uint8_t for truth: 0 or 1.
+/// One number as X. For bool X is std::uint8_t, and the number 0 or 1.
 template <class X>
 X read_number(const std::byte* at, element type) {
   if (is_of<X>(type)) return *reinterpret_cast<const X*>(at);
@@ -107,12 +107,12 @@ struct number_of<affine_map<X>> {
   using type = X;
 };
 
-/// Elements of an array at a fixed distance, in bytes, as E: a number, or a pair whose second stands `to_b` bytes further.
-/// A source and, of bytes that are not const, places to be written. (regroup/source.hpp.)
+/// Elements of an array at a fixed distance in bytes, as E: a number, or a pair whose second number is `to_b` bytes further on.
+/// A source (regroup/source.hpp) and, unless Byte is const, places to be written.
 template <class E, class Byte>
 struct numbers {
   using X = typename number_of<E>::type;
-  using place = E;  // what is put there
+  using place = E;  // what is written there
   static constexpr bool is_pair = !std::is_same_v<X, E>;
 
   strided<Byte> at;
@@ -149,7 +149,7 @@ struct numbers {
       return reference{*this, i};
     }
   }
-  /// The elements themselves, where they are side by side and are E already.
+  /// A pointer to the elements if they are contiguous and E already, else null.
   [[nodiscard]] auto contiguous() const noexcept {
     using elements = std::conditional_t<std::is_const_v<Byte>, const E, E>;
     const bool adjoin = (at.stride == static_cast<index>(sizeof(E)) || at.count <= 1) &&
@@ -159,7 +159,8 @@ struct numbers {
   }
 };
 
-/// The same along the last axis of a view, whose strides count bytes, for each index of the others in C order: a batch.
+/// A batch (regroup/source.hpp) of `numbers`: the last axis of a view, whose strides count bytes, for each index of the other
+/// axes in C order.
 template <class E, class Byte>
 class number_rows {
  public:

@@ -15,9 +15,9 @@ namespace {
 constexpr std::array<std::string_view, 8> options_with_numbers = {"--scale", "--window", "--softcap", "--axis",
                                                                   "--split", "--threads", "--cases",  "--seed"};
 
-constexpr char mark = '\0';  // which no word has
+constexpr char mark = '\0';  // occurs in no word
 
-/// -1, -.5, -inf: not an option.
+/// Whether a word is a negative number (-1, -.5, -inf) and not an option.
 bool is_negative_number(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
   const auto digit = [](char c) { return c >= '0' && c <= '9'; };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options as CLI11 leaves them: text, present or not. Nothing is marked as required for CLI11: a misspelt option is then
-// reported before what it leaves missing.
+// Options as CLI11 leaves them: text, present or not. None is marked as required for CLI11, so that a misspelt option is
+// reported before the option that it leaves missing.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -21,11 +21,11 @@ struct option_text {
 /// Every command and option, with its help.
 void declare(CLI::App& app, option_text& t);
 
-/// The words of the command line, where a number that begins with a minus is joined to the option before it, and those in
-/// brackets are marked, for CLI11 would take them apart.
+/// The words of the command line. A number that begins with a minus is joined to the option before it, and words in brackets
+/// are marked, since CLI11 would take them apart.
 std::vector<std::string> joined_words(int argc, const char* const* argv);
 
-/// A word as it was given.
+/// A word as it was given, without the mark.
 std::string unmarked(std::string word);
 
 }  // namespace regroup::tool

@@ -21,14 +21,14 @@ namespace {
   throw_format(path + ": cannot be written: " + why);
 }
 
-/// One that was there before the program began: what it opens itself is closed on exec.
+/// Whether a descriptor is writable and was open before the program began; those that it opens itself are closed on exec.
 bool is_for_writing(int descriptor) {
   const int flags = ::fcntl(descriptor, F_GETFD);
   return flags >= 0 && (flags & FD_CLOEXEC) == 0 && (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
 }
 
-/// A device, pipe or socket cannot be replaced by renaming, and what is behind an open descriptor must not be; it is
-/// written into at the end.
+/// Whether an output is written into at the end and not replaced by renaming. That is so for a device, pipe or socket, which
+/// cannot be replaced, and for an open descriptor, whose file must not be.
 bool is_special(const std::string& path) {
   if (const int descriptor = descriptor_named(path); descriptor >= 0) {
     if (is_for_writing(descriptor)) return true;
@@ -84,7 +84,7 @@ void result::done_with(index count) {
   const std::size_t bytes = header_.size() + static_cast<std::size_t>(count) * size_of(type_);
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   const std::size_t end = bytes / page * page;
-  if (!file_ || end <= released_) return;  // memory of no file would be lost
+  if (!file_ || end <= released_) return;  // without a file the elements would be lost
   ::madvise(static_cast<char*>(map_) + released_, end - released_, MADV_DONTNEED);
   released_ = end;
 }

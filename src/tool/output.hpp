@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arrays going out. A result is memory to compute into; with a path it is the data of a temporary .npy file beside that
-// path, mapped, which takes the path's name when `commit` is called. The law: an output file appears whole or not at all.
-// Mapped, so that an output larger than memory is possible and pages go to the disk while others are computed.
+// Output arrays. A result is memory to compute into. With a path, it is the mapped data of a temporary .npy file beside that
+// path, which takes the path's name when `commit` is called: an output file appears whole or not at all. Since it is mapped, an
+// output may be larger than memory, and pages are written to disk while others are computed.
 #pragma once
 
 #include <deque>
@@ -16,7 +16,7 @@ namespace regroup::tool {
 /// One array being computed, C order, this machine's byte order, 64-byte aligned.
 class result {
  public:
-  /// Without a path the array is plain memory. Space on the disk is taken here, so a full disk is an error now and not
+  /// Without a path the array is plain memory. Space on the disk is reserved here, so that a full disk is an error now and not
   /// a fault later. Throws format_error with a sentence that names the file.
   result(std::string path, element type, extents shape);
   result(const result&) = delete;
@@ -33,13 +33,13 @@ class result {
     return static_cast<T*>(data_);
   }
 
-  /// The first `count` elements will not be touched again: their pages leave memory, where the output is a file.
+  /// Says that the first `count` elements will not be used again: if the output is a file, their pages leave memory.
   void done_with(index count);
 
  private:
   friend class results;
-  void finish();  // the bytes are in the file
-  void appear();  // the file has its name
+  void finish();  // puts all bytes into the file
+  void appear();  // gives the file its name
 
   std::string path_;
   element type_;
@@ -52,11 +52,11 @@ class result {
   std::size_t released_ = 0;  // bytes of the map
 };
 
-/// The outputs of one command: all are complete on disk before the first takes its name.
+/// The outputs of one command. All are complete on disk before the first takes its name.
 class results {
  public:
   result& add(std::string path, element type, extents shape);
-  /// Every output with a path appears. Throws format_error; those that have not appeared by then never do.
+  /// Makes every output with a path appear. Throws format_error; then the outputs that have not appeared yet never do.
   void commit();
   std::deque<result>& all() { return all_; }
 

@@ -8,7 +8,7 @@
 
 namespace regroup::tool {
 
-/// The product of X as the tool computes it: integers wrap, floats neither overflow nor underflow on the way.
+/// The product as the tool computes it: integers wrap, floats neither overflow nor underflow on the way.
 template <class X>
 constexpr auto product() {
   if constexpr (std::is_integral_v<X>) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line on standard error that says work is going on: only on a terminal, only after a second, gone at the end.
+// A line of progress on standard error: only on a terminal, only after a second, erased at the end.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@ namespace regroup::tool {
 
 class progress {
  public:
-  /// `what` is being worked on; of `total` elements, where `advance` will be called.
+  /// `what` says what is being done; `total` is the number of elements, if `advance` will be called.
   progress(const settings& s, std::string what, index total = 0);
   ~progress();
   progress(const progress&) = delete;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A number into an array of any type: floats round to nearest, integers wrap.
+// Stores a number in an array of any type: floats round to nearest, integers wrap.
 #pragma once
 
 #include "output.hpp"

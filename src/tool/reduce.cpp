@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup reduce: any axes by any list of monoids in one pass. A file is a view of its map, given to reduce_axes; a stream
-// is read in blocks of rows, or, where a row is longer than a block, pushed into an accumulator: the same bits.
+// regroup reduce: any axes by any list of monoids in one pass. A mapped file is a view, given to reduce_axes. A stream is read
+// in blocks of rows or, if a row is longer than a block, pushed into an accumulator. The bits are the same.
 #include "regroup/reduce.hpp"
 
 #include <unistd.h>
@@ -22,7 +22,7 @@
 namespace regroup::tool {
 namespace {
 
-/// What is reduced and what stays.
+/// Which axes are reduced and which stay.
 struct plan {
   std::string name;  // the input's
   description about;
@@ -31,7 +31,7 @@ struct plan {
   index rows = 1;         // results
   index length = 1;       // elements of each
   bool whole = false;     // every axis is reduced
-  bool trailing = false;  // the reduced axes are the last ones and follow each other
+  bool trailing = false;  // the reduced axes are the last ones
 };
 
 plan make_plan(const std::string& name, const description& about, const std::optional<std::vector<int>>& axes,
@@ -79,7 +79,7 @@ void require_elements(const plan& p, const std::string& monoid) {
   }
 }
 
-/// The type of a monoid's answers. Throws where it does not take the input's type.
+/// The type of a monoid's answers. Throws if the monoid does not take the input's type.
 element answer_type(const plan& p, const std::string& monoid) {
   const element type = p.about.type;
   if (monoid == "any" || monoid == "all") return element::boolean;
@@ -99,14 +99,14 @@ struct answer {
   result* values;
 };
 
-/// R.npy with `part` before its suffix: R.part.npy.
+/// Inserts `part` before the suffix: R.npy becomes R.part.npy.
 std::string part_path(std::string path, const std::string& part) {
   if (path.empty()) return path;
   if (path.ends_with(".npy")) path.resize(path.size() - 4);
   return path + "." + part + ".npy";
 }
 
-/// K in place of the reduced axis.
+/// The shape with K in place of the reduced axis.
 extents top_k_shape(const plan& p, index k, bool keepdims, index& inner) {
   if (p.axes.size() != 1 && !p.whole) {
     throw_shape(p.name + ": top_k reduces one axis or the whole array; --axis names " + std::to_string(p.axes.size()));
@@ -174,14 +174,14 @@ class preparation {
   results& outputs_;
 };
 
-/// Rows of a view whose reduced axes are `axes`; the first is row `first` of the results.
+/// Reduces a view over `axes`; its first row is row `first` of the results.
 template <class X, class T>
 void fold_view(const workers& ex, const view<const T>& x, const extents& axes, const several<X>& m, index first) {
   reduce_axes(
       ex, x, axes, [&](index row, const auto& state) { m.answer(first + row, state); }, m);
 }
 
-/// A stream in C order whose reduced axes are trailing: `rows` runs of `length` elements. Memory: one block.
+/// Reduces a stream in C order over its last axes: `rows` runs of `length` elements. Takes the memory of one block.
 template <class X, class T>
 void fold_stream(const workers& ex, stream& in, const plan& p, const several<X>& m, progress& shown) {
   constexpr index block = 256 * tile_elements;
@@ -211,14 +211,14 @@ void fold_stream(const workers& ex, stream& in, const plan& p, const several<X>&
   }
 }
 
-/// What elements of `type` are computed in on a GPU; boolean is their truth.
+/// The type in which a GPU computes elements of `type`; boolean means a byte that is 0 or 1.
 element reduced_in(const std::string& monoid, element type) {
   if (monoid == "any" || monoid == "all" || monoid == "count") return element::boolean;
   if (is_integer(type) && (monoid == "mean" || monoid == "moments" || monoid == "log_sum_exp")) return element::float64;
   return computed_in(type);
 }
 
-/// On a GPU, one pass for all monoids that are computed in one type.
+/// Reduces on a GPU, in one pass for all monoids that compute in the same type.
 void fold_on(const gpu& device, const workers& ex, const input& x, const plan& p, const std::vector<reduction>& all) {
   for (const element computed : {element::float32, element::float64, element::int64, element::boolean}) {
     std::vector<reduction> some;
@@ -308,7 +308,7 @@ int run(const reduce_command& c, const settings& s) {
     } else {
       reduce_softmax_mean(ex, *arriving, r, shown);
     }
-    // in the order of --with: top_k before it stands for two
+    // answers are in the order of --with, and a top_k before this one has two
     std::size_t at = i;
     for (std::size_t j = 0; j < i; ++j) at += c.with[j].name == "top_k";
     answers.insert(answers.begin() + static_cast<std::ptrdiff_t>(at), {"softmax_mean", &r});

@@ -12,7 +12,7 @@
 
 namespace regroup::tool {
 
-/// The three files of a state, to be filled.
+/// The three files of a state, to be written.
 class saved_state {
  public:
   saved_state(results& outputs, const std::string& directory, element type, const extents& outer, index dv)
@@ -45,7 +45,7 @@ class saved_state {
   const result& o_;
 };
 
-/// The three files of a state, read; that they fit together is checked. Throws shape_error and argument_error.
+/// Reads the three files of a state and checks that they fit together. Throws shape_error and argument_error.
 struct state_files {
   explicit state_files(const std::string& directory);
   input m, l, o;

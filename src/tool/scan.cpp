@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup scan: prefixes along one axis. The input is a view of its map, or lies in the output already (a stream), and
-// the output is a view of its file; --reverse is the same scan through views whose stride along the axis is negative.
-// Numbers of 16 bits and int32 are read as float and int64 and rounded as they are put (numbers.hpp).
+// regroup scan: prefixes along one axis. The input is a view of a mapped file or, for a stream, lies in the output already; the
+// output is a view of its file. --reverse is the same scan through views with a negative stride along the axis. 16-bit numbers
+// and int32 are read as float and int64 and converted back as they are written (numbers.hpp).
 #include "regroup/scan.hpp"
 
 #include <iostream>
@@ -18,7 +18,7 @@
 namespace regroup::tool {
 namespace {
 
-/// The axis that is scanned, last; from its end where the scan is reversed.
+/// The view with the scanned axis last, and reversed if the scan is.
 template <class Byte>
 view<Byte> oriented(const view<Byte>& whole, const scan_command& c, int axis) {
   const view<Byte> v = with_last(whole, axis);
@@ -29,7 +29,7 @@ view<Byte> oriented(const view<Byte>& whole, const scan_command& c, int axis) {
   return {v.data() + (v.extent(last) - 1) * v.stride(last), v.extents(), strides};
 }
 
-/// The elements of a scan of any array: affine's are the pairs along the last axis.
+/// The elements of a scan of any array. For affine they are the pairs along the last axis.
 template <class E, class Byte>
 number_rows<E, Byte> elements(const view<Byte>& whole, element type, const scan_command& c, int axis) {
   if constexpr (numbers<E, Byte>::is_pair) {
@@ -41,7 +41,7 @@ number_rows<E, Byte> elements(const view<Byte>& whole, element type, const scan_
   }
 }
 
-/// A one that stands for every element, of which a count looks at none.
+/// A view of y's shape whose elements are all the same 1, for a count, which does not look at its input.
 view<const std::byte> as_many_ones(const result& y) {
   static const std::int64_t one = 1;
   extents still = y.shape();
@@ -49,7 +49,7 @@ view<const std::byte> as_many_ones(const result& y) {
   return {reinterpret_cast<const std::byte*>(&one), y.shape(), still};
 }
 
-/// On `device`, or, where that is null, on the CPU.
+/// Scans on `device` or, if that is null, on the CPU.
 void scan(const gpu* device, const workers& ex, const scan_command& c, int axis, const input& x, const result& y) {
   const bool counts = c.with == "count";
   const element type = counts ? element::int64 : x.type();
@@ -70,7 +70,7 @@ void scan(const gpu* device, const workers& ex, const scan_command& c, int axis,
   });
 }
 
-/// The axis that is scanned, from 0. Throws where the monoid and the shape do not fit.
+/// The scanned axis, counted from 0. Throws if the monoid and the shape do not fit.
 int scanned_axis(const scan_command& c, const arriving& x) {
   const int rank = x.shape().size();
   if (c.with != "affine") {
@@ -108,7 +108,7 @@ int run(const scan_command& c, const settings& s) {
   const result& y = outputs.add(c.output, scanned_type(c, from), from.shape());
   const progress shown(s, "regroup scan " + from.name());
   const input x = from.whole(y);
-  if (y.size() > 0) scan(device.get(), ex, c, axis, x, y);  // however many rows of nothing there are
+  if (y.size() > 0) scan(device.get(), ex, c, axis, x, y);  // there may be many rows without elements
   outputs.commit();
   if (s.json) std::cout << "{\"output\": " << json_file(y) << "}\n";
   return 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The monoids that `scan` knows by name, and the elements that each is given.
+// The monoids that `scan` knows by name, and the elements that each takes.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace regroup::tool {
 
-/// The extremes of integers, which of nothing are the limits of the result's own type.
+/// Minimum and maximum of integers; without elements they are the limits of the result's own type.
 template <class M>
 struct extreme_in : M {
   std::int64_t lowest, greatest;
@@ -26,14 +26,14 @@ struct extreme_in : M {
   constexpr std::int64_t lower(std::int64_t s) const { return s < lowest ? lowest : greatest < s ? greatest : s; }
 };
 
-/// What elements of a type are computed in by a scan: float32, float64, int64; boolean, a byte of truth.
+/// The type in which a scan computes elements of a type: float32, float64, int64, or boolean (a byte that is 0 or 1).
 inline element scanned_in(const std::string& name, element type) {
   if (name == "any" || name == "all") return element::boolean;
   if (name == "log_sum_exp" && !is_float(type)) return element::float64;
   return computed_in(type);
 }
 
-/// Calls f(std::type_identity<E>{}) with the elements of a scan in `computed`: numbers, or affine's pairs.
+/// Calls f(std::type_identity<E>{}) with the element type of a scan in `computed`: a number, or affine's pair.
 template <class F>
 void with_scanned(const std::string& name, element computed, const F& f) {
   with_computed(computed, [&]<class X>(std::type_identity<X> number) {
@@ -44,7 +44,7 @@ void with_scanned(const std::string& name, element computed, const F& f) {
   });
 }
 
-/// Calls f(m) with the monoid over E. The numbers of the result are of type `result`. A count is a sum of ones.
+/// Calls f(m) with the monoid over E; `result` is the type of the result's elements. A count is a sum of ones.
 template <class E, class F>
 void with_scan_monoid(const std::string& name, element result, const F& f) {
   using X = typename number_of<E>::type;

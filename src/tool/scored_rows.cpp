@@ -18,7 +18,7 @@ struct row_values {
   const T& operator[](std::size_t k) const { return first[static_cast<index>(k) * stride]; }
 };
 
-/// The rows of one (n, 1 + d) array as elements of softmax_mean.
+/// The rows of an (n, 1 + d) array as elements of softmax_mean.
 template <class T>
 struct scored_source {
   const T* first;
@@ -79,7 +79,7 @@ extents softmax_mean_shape(const std::string& name, const description& about,
 
 namespace {
 
-/// The first array's mean is row `first` of y.
+/// The mean of the first array becomes row `first` of y.
 void fold(const workers& ex, const input& x, const result& y, index first) {
   with_float(x.type(), [&]<class T>(std::type_identity<T>) {
     using real = widened<T>;
@@ -99,7 +99,7 @@ void fold(const workers& ex, const input& x, const result& y, index first) {
 }
 
 constexpr index block = 256 * tile_elements;
-constexpr index widest = block / tile_elements;  // of rows of which a tile is a block
+constexpr index widest = block / tile_elements;  // the width of rows of which a tile fills a block
 
 index columns_of(const description& about) { return about.shape[about.shape.size() - 1]; }
 index rows_of(const description& about) { return about.shape[about.shape.size() - 2]; }
@@ -134,7 +134,7 @@ void reduce_softmax_mean(const workers& ex, stream& x, const result& y, progress
       }
       return;
     }
-    // Whole tiles of rows: what an accumulator keeps of the last ones is still there when it answers.
+    // Reads whole tiles of rows: an accumulator may still refer to the last ones when it answers.
     const index at_once = widest / columns * tile_elements;
     const index d = columns - 1;
     const softmax_mean<real> m{d};

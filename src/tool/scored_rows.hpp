@@ -20,7 +20,7 @@ extents softmax_mean_shape(const std::string& name, const description& about,
 /// sum exp(score) values / sum exp(score), for each of the leading axes.
 void reduce_softmax_mean(const workers& ex, const input& x, const result& y);
 
-/// The same of a stream of which `streams_softmax_mean` is true, in memory of a block.
+/// The same for a stream for which `streams_softmax_mean` is true, in the memory of one block.
 void reduce_softmax_mean(const workers& ex, stream& x, const result& y, progress& shown);
 bool streams_softmax_mean(const description& about);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Monoids chosen at run time, folded in one pass: `several` is fanout with a list of members instead of a pack. A tile is
-// widened once into a buffer that stays in cache, and every member makes its own leaf of it, so a member's bits are those
-// it has alone. Law: a product of monoids is a monoid. Level: tile.
+// Monoids chosen at run time, folded in one pass: `several` is fanout with a list of members instead of template arguments. A
+// tile is widened once into a buffer that stays in cache, and every member makes its own leaf of it, so a member has the bits
+// that it has alone. Law: a product of monoids is a monoid. Level: tile.
 #pragma once
 
 #include <any>
@@ -13,8 +13,8 @@
 
 namespace regroup::tool {
 
-/// A monoid over elements X whose state is hidden, with a place for its answers. Positions (argmin, top_k) count from the
-/// left end of what a state covers; a combine moves those of its right operand behind its left one.
+/// A monoid over elements X with its state type erased, and a place for its answers. Positions (argmin, top_k) count from the
+/// left end of what a state covers; a combine shifts those of its right operand by the length of its left one.
 template <class X>
 class member {
  public:
@@ -22,7 +22,7 @@ class member {
   virtual std::any leaf(const X* xs, index n) const = 0;
   /// a := a b, where a covers `length` elements.
   virtual void combine(std::any& a, std::any b, index length) const = 0;
-  /// Writes the answer of a row; nullptr is the state of no elements.
+  /// Writes the answer of a row; a null state means no elements.
   virtual void answer(index row, const std::any* state) const = 0;
 };
 
@@ -31,7 +31,7 @@ class several {
  public:
   struct state {
     index length = 0;
-    std::vector<std::any> members;  // none: the identity
+    std::vector<std::any> members;  // empty: the identity
   };
 
   void add(std::shared_ptr<const member<X>> m) { members_.push_back(std::move(m)); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// regroup softmax: one axis of an array, from its map into its output; a stream in the output's own place, and there its
-// rows, as many at once as make a block.
+// regroup softmax: one axis of an array, from its mapped file into its output. A stream is computed in place in the output, a
+// block of rows at a time.
 #include "regroup/algorithms/softmax.hpp"
 
 #include <iostream>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr index block = 256 * tile_elements;
 
-/// 16-bit floats go as float.
+/// Softmax on a GPU; 16-bit floats are passed as float.
 void compute_on(const gpu& device, const workers& ex, const softmax_command& c, int axis, const input& x,
                 const result& y, const result* lse) {
   const element computed = computed_in(x.type());
@@ -80,7 +80,7 @@ int run(const softmax_command& c, const settings& s) {
       shown.advance(some.size());
     }
   };
-  const bool does_something = y.size() > 0 || lse != nullptr;  // however many rows of nothing there are
+  const bool does_something = y.size() > 0 || lse != nullptr;  // there may be many rows without elements
   if (does_something && device) {
     compute_on(*device, ex, c, axis, x.whole(y), y, lse);
   } else if (does_something) {

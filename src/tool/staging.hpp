@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From arrays of any type, order and axes to the plain rows that a GPU is given, a block at a time, and back.
+// Converts arrays of any type, order and axes to the plain rows that a GPU is given, a block at a time, and back.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace regroup::tool {
 
-/// body(row, position, at, n) for every run of n elements side by side among [first, first + count) in C order; `at` counts
-/// from `first`. On all threads.
+/// Calls body(row, position, at, n) on all threads, for every run of n elements within a row among the elements
+/// [first, first + count) in C order. `at` counts from `first`.
 template <class Rows, class Body>
 void each_run(const workers& ex, const Rows& rows, index first, index count, const Body& body) {
   constexpr index piece = index{1} << 16;
@@ -42,8 +42,8 @@ void put(const workers& ex, const E* from, const number_rows<E, Byte>& to, index
   });
 }
 
-/// body(elements, first, count) for all rows of `length` elements that `from` holds in C order, as many at once as make a
-/// block, one at least.
+/// Calls body(elements, first, count) for all rows of `length` elements that `from` holds in C order, a block of rows at a
+/// time, at least one row.
 template <class E, class Byte, class Body>
 void by_blocks(const workers& ex, const number_rows<E, Byte>& from, index rows, index length, const Body& body) {
   constexpr index block = index{1} << 26;
@@ -56,7 +56,7 @@ void by_blocks(const workers& ex, const number_rows<E, Byte>& from, index rows, 
   }
 }
 
-/// A view in bytes with some axes last, as rows along the last axis that there is once neighbouring axes are joined.
+/// A view in bytes with `axes` moved last and neighbouring axes joined where possible, as rows along the last axis.
 template <class E, class Byte>
 number_rows<E, Byte> joined(const view<Byte>& bytes, const extents& axes, element type) {
   auto one = coalesced(axes_last(bytes, axes));

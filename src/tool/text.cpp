@@ -19,11 +19,11 @@ std::string real_text(Real x, bool json) {
   char digits[64];
   const auto end = std::to_chars(digits, digits + sizeof digits, x).ptr;
   std::string text(digits, end);
-  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that -0.0 stays a negative zero
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";  // so that -0.0 is still read as a negative zero
   return text;
 }
 
-/// Bytes of the UTF-8 character that `s` begins with; 0 where it begins with none. The Unicode Standard, table 3-7.
+/// The length in bytes of the UTF-8 character that `s` begins with, or 0. (The Unicode Standard, table 3-7.)
 std::size_t character_length(std::string_view s) {
   const auto byte = [&](std::size_t i) { return i < s.size() ? static_cast<unsigned char>(s[i]) : 0u; };
   const unsigned first = byte(0);

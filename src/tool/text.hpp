@@ -20,8 +20,7 @@ std::string json_text(const result& r);
 /// A number for JSON, with the digits that read back as the same value; NaN and infinities as Python writes them.
 std::string json_number(double x);
 
-/// `s` between double quotes, as JSON wants it; bytes that are no UTF-8 become \udc80 to \udcff, which os.fsencode in
-/// Python turns back.
+/// `s` as a JSON string. Bytes that are not UTF-8 become \udc80 to \udcff, which Python's os.fsencode converts back.
 std::string json_string(const std::string& s);
 
 /// {"path": ..., "type": ..., "shape": [...]}: an output file.

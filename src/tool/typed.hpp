@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From arrays whose type is known at run time to the library's views, and axes checked against a shape.
+// Views of the library over arrays whose type is known at run time, and checks of axes against a shape.
 #pragma once
 
 #include <algorithm>
@@ -56,7 +56,7 @@ inline int checked_axis(const std::string& name, const extents& shape, int axis)
   return axis < 0 ? axis + rank : axis;
 }
 
-/// Throws argument_error where a number beside an array does not fit what arrays of a floating type are computed in.
+/// Throws argument_error if a number given with an array does not fit the type in which that array is computed.
 inline void require_fits(const std::string& name, element type, const char* what, double value) {
   constexpr double most = std::numeric_limits<float>::max();
   if (type == element::float64 || std::abs(value) <= most) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of one command's options read as values, and the sentences about them: every refusal is a usage_error.
+// Reads the texts of one command's options as values. Every error is a usage_error with a sentence.
 #pragma once
 
 #include <charconv>
@@ -16,14 +16,14 @@
 
 namespace regroup::tool {
 
-/// All of `text` as a number, one sign allowed. What lies beyond the range of double is infinite, what is too small is 0.
+/// All of `text` as a number, with at most one sign. Beyond the range of double it is infinite; too small a number is 0.
 template <class Number>
 bool read_number(std::string_view text, Number& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (end != text.data() + text.size()) return false;
   if constexpr (std::is_floating_point_v<Number>) {
-    if (problem == std::errc::result_out_of_range) {  // it does not say to which side
+    if (problem == std::errc::result_out_of_range) {  // too large or too small: from_chars does not say which
       value = static_cast<Number>(std::strtod(std::string(text).c_str(), nullptr));
       return true;
     }
@@ -31,7 +31,7 @@ bool read_number(std::string_view text, Number& value) {
   return problem == std::errc{};
 }
 
-/// What stands between commas.
+/// The parts between commas.
 std::vector<std::string> fields_of(const std::string& text);
 
 /// "from 1 to 2147483647".
@@ -64,10 +64,10 @@ struct words {
   attention_window window(const std::string& text) const;
 
   void required(const std::string& what, const std::string& name) const;
-  /// A file name; one that looks like an option is a value that was forgotten.
+  /// A file name. One that looks like an option means that the value was forgotten.
   void file(const std::string& what, const std::string& name) const;
   void output(const std::string& what, const std::string& name) const;
-  /// Two outputs, if both are given.
+  /// Checks that two outputs, if both are given, are not the same file.
   void distinct(const std::string& a, const std::string& b) const;
 };
 

@@ -13,7 +13,7 @@ class parallel;
 
 namespace regroup::tool {
 
-inline constexpr int most_threads = 1024;  // of --threads; more would only wait, and no bit depends on it
+inline constexpr int most_threads = 1024;  // for --threads; more would only wait, and bits do not depend on it
 
 /// The executor of every command: all cores, or the threads asked for.
 class workers : public host::threads<workers> {

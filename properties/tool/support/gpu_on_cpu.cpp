@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU for the tool that is the sequential executor: what the tool does around its GPU (types, orders, axes, blocks,
-// options) then answers as it would, and must have the bits of --device cpu. (The verbs of a real one are tested apart.)
+// A stand-in for the tool's GPU: the sequential executor. So all that the tool does around a GPU (types, orders, axes, blocks,
+// options) runs, and must have the bits of --device cpu. (The verbs of a real GPU are tested elsewhere.)
 #include "gpu.hpp"
 #include "gpu_rules.hpp"
 #include "regroup/algorithms/attention.hpp"

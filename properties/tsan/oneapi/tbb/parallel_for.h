@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The stand-in's loop (see task_arena.h): as many threads as the arena allows take the next index each until none is left.
+// The stand-in's loop (see task_arena.h): as many threads as the arena allows each take the next index until none is left.
 #pragma once
 #include <algorithm>
 #include <atomic>
