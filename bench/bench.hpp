@@ -83,9 +83,9 @@ struct work {
     if (parts.size() != 4) throw std::invalid_argument("a work is verb/what/type/shape; got " + name);
     verb = parts[0], what = parts[1], type = parts[2], shape = parts[3];
   }
-  /// `4096x1024` as {4096, 1024}, `64M` as {1, 64M}.
+  /// `4096x1024`, or `4096x1024_k50`, as {4096, 1024}; `64M` as {1, 64M}.
   [[nodiscard]] std::pair<index, index> rows_and_columns() const {
-    const auto parts = split(shape, 'x');
+    const auto parts = split(split(shape, '_')[0], 'x');
     if (parts.size() == 1) return {1, count_of(parts[0])};
     return {count_of(parts[0]), count_of(parts[1])};
   }

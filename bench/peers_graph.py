@@ -63,6 +63,10 @@ class Jax(Peer):
     def reduce_axes(self, work):
         return self.jitted(lambda x: x.sum(0), self.array_of(work))
 
+    def top_k(self, work):
+        f = lambda x: self.jax.numpy.stack([y.astype(np.float32) for y in self.jax.lax.top_k(x, work.kept)], 1)
+        return self.jitted(f, self.array_of(work))
+
     def cross_entropy(self, work):
         target, rows = self.array_of(work, "targets", -1), work.rows[0]
         loss = lambda x: -self.jax.nn.log_softmax(x, 1)[self.jax.numpy.arange(rows), target].mean()

@@ -59,6 +59,14 @@ class Torch(Peer):
         x, y = self.tensor(work), self.torch.empty(work.rows[1])
         return lambda: self.torch.sum(x, 0, out=y), lambda: self.array(y)
 
+    def top_k(self, work):
+        x, y = self.tensor(work), [None]
+
+        def call():
+            y[0] = self.torch.topk(x, work.kept, 1)
+
+        return call, lambda: np.stack([part.numpy().astype(np.float32) for part in y[0]], axis=1)
+
     def cross_entropy(self, work):
         x, target = self.tensor(work).requires_grad_(), self.tensor(work, "targets", -1)
 
@@ -162,7 +170,7 @@ class TorchCompiled(Torch):
     def no(self, work):
         raise Cannot("asked for softmax, log_softmax, logsumexp and sums of columns only")
 
-    scan = scan_axes = reduce_segments = attention = cross_entropy = no
+    scan = scan_axes = reduce_segments = attention = cross_entropy = top_k = no
 
     def note(self, work):
         return "its output allocated each call"

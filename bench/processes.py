@@ -20,6 +20,7 @@ PROGRAMS = {
     "reduce_axes": ("columns",),
     "scan_axes": ("columns",),
     "scan": ("scan",),
+    "top_k": ("top_k",),
     "reduce_segments": ("scan",),
     "attention": ("attention",),
     "decode": ("attention",),

@@ -61,6 +61,11 @@ class Work:
         return count(re.search(r"_p(\d+)", self.shape + "_p16")[1])
 
     @property
+    def kept(self):
+        """How many of a row top_k/rows keeps: k50."""
+        return count(re.search(r"_k(\d+)", self.shape + "_k50")[1])
+
+    @property
     def window(self):
         """How many keys a query of attention/window sees, itself the last: w1024."""
         return count(re.search(r"_w(\d+[KM]?)", self.shape + "_w1024")[1])
@@ -92,6 +97,7 @@ softmax/strided/fp32/4096x1024 softmax/in_place/fp32/4096x1024 softmax/vectors/f
 log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000
 logsumexp/rows/fp32/4096x1024 logsumexp/wide/fp32/512x32000 logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
 cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000
+top_k/rows/fp32/32x128256_k5 top_k/rows/fp32/32x128256_k50 top_k/rows/fp32/32x128256_k256
 reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400
 scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
@@ -109,6 +115,9 @@ SMALLER = {
     "16M": "1M",
     "4096x1024": "512x1024",
     "512x32000": "32x32000",
+    "32x128256_k5": "8x32000_k5",
+    "32x128256_k50": "8x32000_k50",
+    "32x128256_k256": "8x32000_k256",
     "1x64M": "1x2M",
     "4Mx1": "256Kx1",
     "256Kx17": "32Kx17",
