@@ -7,10 +7,10 @@ namespace regroup::host::transposition {
 
 namespace {
 
-const turners& best() {
-  static constexpr turners baseline = turners_of<16>();
+const transposers& best() {
+  static constexpr transposers baseline = transposers_of<16>();
 #if defined(__x86_64__)
-  return best_of(turners_v4, turners_v3, baseline);
+  return best_of(transposers_v4, transposers_v3, baseline);
 #else
   return baseline;
 #endif

@@ -16,13 +16,13 @@
 namespace regroup::host::transposition {
 
 /// Functions that transpose elements of 2, 4 and 8 bytes.
-struct turners {
+struct transposers {
   void (*half_words)(const matrix&);
   void (*words)(const matrix&);
   void (*long_words)(const matrix&);
 };
 #if defined(__x86_64__)
-extern const turners turners_v3, turners_v4;
+extern const transposers transposers_v3, transposers_v4;
 #endif
 
 namespace {
@@ -55,7 +55,7 @@ struct block {
   /// Steps are in bytes.
   template <class Meanwhile>
   [[gnu::always_inline]] static void transpose(const char* from, index from_step, char* to, index to_step,
-                                          const Meanwhile& meanwhile) {
+                                               const Meanwhile& meanwhile) {
     for (index part = 0; part < side / in_lane; ++part, from += 16, to += in_lane * to_step) {
       vector x[static_cast<std::size_t>(in_lane)];
       unrolled<in_lane>([&](int i) { x[i] = joined(from + i * from_step, in_lane * from_step); });
@@ -129,7 +129,7 @@ void transpose_by(const matrix& x) {
 }
 
 template <int Bytes>
-constexpr turners turners_of() {
+constexpr transposers transposers_of() {
   return {transpose_by<std::uint16_t, Bytes>, transpose_by<std::uint32_t, Bytes>, transpose_by<std::uint64_t, Bytes>};
 }
 

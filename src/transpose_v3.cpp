@@ -5,7 +5,7 @@
 
 namespace regroup::host::transposition {
 
-constinit const turners turners_v3 = turners_of<32>();
+constinit const transposers transposers_v3 = transposers_of<32>();
 
 }  // namespace regroup::host::transposition
 #endif

@@ -5,7 +5,7 @@
 
 namespace regroup::host::transposition {
 
-constinit const turners turners_v4 = turners_of<64>();
+constinit const transposers transposers_v4 = transposers_of<64>();
 
 }  // namespace regroup::host::transposition
 #endif

@@ -91,8 +91,8 @@ void reduce_rows(const Executor& ex, const View& x, Out&& out, const M& m, const
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out, const M& m,
                  const Projection& projection = {}) {
-  const auto turned = axes_last(view(x), axes);
-  with_slices(turned, axes.size(), [&](const auto& batch) {
+  const auto permuted = axes_last(view(x), axes);
+  with_slices(permuted, axes.size(), [&](const auto& batch) {
     verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
   });
 }

@@ -178,13 +178,9 @@ view(const V& other) -> view<typename V::element_type>;
 template <class V>
 using element_of_view = std::remove_const_t<typename decltype(view(std::declval<const V&>()))::element_type>;
 
+/// An array with axes, whatever their number: a view, or of a class derived from one, or mdspan-like.
 template <class V>
-inline constexpr bool is_view = false;
-template <class T>
-inline constexpr bool is_view<view<T>> = true;
-/// An array with axes, whatever their number.
-template <class V>
-concept has_axes = is_view<V> || mdspan_like<V>;
+concept has_axes = mdspan_like<V> || requires(const V& v) { []<class T>(const view<T>&) {}(v); };
 
 /// The offset of the element at position `i` in C order of `extents`.
 constexpr index offset_of(index i, const shape& extents, const shape& strides) noexcept {

@@ -116,6 +116,9 @@ TEST(cross_entropy, ignored_rows_take_no_part) {
   std::vector<std::uint64_t> wrapped(6, 3);
   wrapped[5] = ~std::uint64_t{99};  // 2^64 - 100
   EXPECT_THROW(regroup::cross_entropy(regroup::par, b.logits(), wrapped), regroup::argument_error);
+  EXPECT_THROW(regroup::cross_entropy(regroup::par, b.logits(), wrapped,
+                                      {.ignore_index = std::numeric_limits<regroup::index>::max()}),
+               regroup::argument_error);
   const std::vector<int> none(6, -100);
   EXPECT_TRUE(std::isnan(regroup::cross_entropy(regroup::par, b.logits(), none, {.gradient = g})));
   for (const float e : gradient) EXPECT_EQ(e, 0);
@@ -145,7 +148,7 @@ TEST(cross_entropy, gradient_is_the_derivative) {
     const regroup::view<double> v(x.data(), {3, 4});
     return g == nullptr ? regroup::cross_entropy(regroup::seq, v, targets, {.scale = -1.25})
                         : regroup::cross_entropy(regroup::seq, v, targets,
-                                                 {.scale = -1.25, .gradient = regroup::view<double>(g, {3, 4})});
+                                                 {.gradient = regroup::view<double>(g, {3, 4}), .scale = -1.25});
   };
   loss(gradient.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
@@ -169,7 +172,7 @@ TEST(cross_entropy, scaled_logits_are_the_logits_times_the_scale) {
     std::vector<float> gradient(b.x.size()), gradient_by_hand(b.x.size());
     const auto as_view = [&](std::vector<float>& v) { return regroup::view<float>(v.data(), {5, classes}); };
     regroup::cross_entropy(regroup::par, b.logits(), b.targets,
-                           {.scale = 0.3f, .reduction = loss_reduction::sum, .gradient = as_view(gradient), .losses = losses});
+                           {.reduction = loss_reduction::sum, .gradient = as_view(gradient), .losses = losses, .scale = 0.3f});
     regroup::cross_entropy(regroup::par, by_hand.logits(), b.targets,
                            {.reduction = loss_reduction::sum, .gradient = as_view(gradient_by_hand), .losses = losses_by_hand});
     EXPECT_EQ(losses, losses_by_hand);
@@ -199,13 +202,13 @@ TEST(cross_entropy, refuses_scales_that_are_not_finite) {
   std::vector<float> gradient(6, 7);
   const regroup::view<float> g(gradient.data(), {2, 3});
   for (const double wrong : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN(), 1e39}) {
-    EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.scale = wrong, .gradient = g}),
+    EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.gradient = g, .scale = wrong}),
                  regroup::argument_error);
     EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets, {.gradient = g, .gradient_scale = wrong}),
                  regroup::argument_error);
   }
   EXPECT_THROW(regroup::cross_entropy(regroup::seq, b.logits(), b.targets,
-                                      {.scale = 1e20, .gradient = g, .gradient_scale = 1e20}),
+                                      {.gradient = g, .scale = 1e20, .gradient_scale = 1e20}),
                regroup::argument_error);
   EXPECT_EQ(gradient, std::vector<float>(6, 7));
 }

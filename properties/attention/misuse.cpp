@@ -158,6 +158,9 @@ TEST(attention_misuse, lengths_and_pages) {
   });
   std::vector<float> memory(20, 1.0F);
   const view<float> all(memory.data(), {5, 4});
+  std::vector<float> apart(8);
+  regroup::materialised_attention(par, view<float>(memory.data(), {2, 4}), dense(all, all), view<float>(apart.data(), {2, 4}));
+  EXPECT_EQ(apart, std::vector<float>(8, 1.0F));
   refused<regroup::overlap_error>(
       [&] { regroup::materialised_attention(par, in({2, 4}), dense(all, all), view<float>(memory.data(), {2, 4})); });
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <numeric>
 
 #include "reference.hpp"
@@ -198,6 +199,37 @@ TEST(attention_options, the_bits_do_not_depend_on_how_rules_are_put_together) {
                                             {.mask = cap & slopes & own & regroup::additive(p.bias.view()) & near});
     EXPECT_TRUE(same_bits(at_once, again));
   }
+}
+
+/// Hides even keys.
+struct odd_keys {
+  struct bound final : regroup::bound_mask {
+    [[nodiscard]] regroup::key_range range(index, index, index) const override { return {}; }
+    [[nodiscard]] bool has_function() const noexcept override { return true; }
+    void apply(const regroup::score_tile<float>& t) const override { hide(t); }
+    void apply(const regroup::score_tile<double>& t) const override { hide(t); }
+    template <class Real>
+    static void hide(const regroup::score_tile<Real>& t) {
+      for (index i = 0; i < t.keys * t.lanes; ++i) {
+        if ((t.first_key + i / t.lanes) % 2 == 0) t.scores[i] = regroup::hidden;
+      }
+    }
+  };
+  [[nodiscard]] auto bind(const regroup::attention_extents&) const { return std::make_shared<const bound>(); }
+};
+
+/// A rule may be bound to whatever is a bound mask.
+TEST(attention_options, a_bound_mask_of_ones_own) {
+  const problem p(5, 200, 4);
+  const auto run = [&](const attention_mask& m) {
+    return cases::attend<float>(par, p.q.view(), dense(p.k.view(), p.v.view()), {.mask = m});
+  };
+  const auto odd = [](auto score, index, index, index, index key) {
+    return key % 2 != 0 ? score : decltype(score){regroup::hidden};
+  };
+  const auto wanted = run(odd);
+  EXPECT_TRUE(same_bits(wanted, run(odd_keys{})));
+  EXPECT_TRUE(same_bits(run(regroup::masks{odd, regroup::softcap{5}}), run(regroup::masks{odd_keys{}, regroup::softcap{5}})));
 }
 
 TEST(attention_options, what_one_rule_hides_no_later_one_shows) {

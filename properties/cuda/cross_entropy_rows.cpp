@@ -43,8 +43,8 @@ struct call {
     const regroup::view<X> x(logits.data(), shape());
     loss = regroup::cross_entropy(
         regroup::seq, x, targets,
-        {.scale = scale, .ignore_index = ignore_index, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
-         .losses = regroup::view<float>(losses)});
+        {.ignore_index = ignore_index, .reduction = reduction, .gradient = x, .losses = regroup::view<float>(losses),
+         .scale = scale, .gradient_scale = gradient_scale});
   }
   /// Whether the targets are right.
   bool on_the_device(machine& on) { return on_the_device(on, on); }
@@ -53,8 +53,8 @@ struct call {
     const cuda::device_view<Target> t(targets.data(), {shape()[0]});
     const cuda::entropy_work<X, Target> work(
         x, t,
-        {.scale = scale, .ignore_index = ignore_index, .reduction = reduction, .gradient = x, .gradient_scale = gradient_scale,
-         .losses = cuda::device_view<float>(losses.data(), {shape()[0]})});
+        {.ignore_index = ignore_index, .reduction = reduction, .gradient = x,
+         .losses = cuda::device_view<float>(losses.data(), {shape()[0]}), .scale = scale, .gradient_scale = gradient_scale});
     const emulated::executor executor{on, cuda::most_cluster_blocks, most_blocks};
     const std::size_t bytes = work.bytes(executor);
     const auto memory = emulated::memory_of(bytes);

@@ -66,14 +66,20 @@ TEST(choices, fill_every_member) {
     std::vector<float> numbers;
     std::array<int, 2> pair[2];
   };
+  struct fixed {  // filled in place
+    int number;
+    fixed& operator=(const fixed&) = delete;
+  };
   struct element {
     std::string text;
     inner in;
+    fixed still;
     std::complex<double> z;
     std::optional<bfloat16> maybe;
     std::pair<colour, std::tuple<bool, std::vector<std::string>>> tagged;
   };
-  int text = 0, numbers = 0, first = 0, last = 0, real = 0, imag = 0, maybe = 0, value = 0, tag = 0, flag = 0, deep = 0;
+  int text = 0, numbers = 0, first = 0, last = 0, still = 0, real = 0, imag = 0;
+  int maybe = 0, value = 0, tag = 0, flag = 0, deep = 0;
   search({.seed = 1, .cases = 300, .words = 40}, [&](const trial& t) {
     for (const auto& words : t.elements) {
       choices from(words, true);
@@ -82,6 +88,7 @@ TEST(choices, fill_every_member) {
       numbers += !e.in.numbers.empty() && e.in.numbers.back() != 0;
       first += e.in.pair[0][0] != 0;
       last += e.in.pair[1][1] != 0;
+      still += e.still.number != 0;
       real += e.z.real() != 0;
       imag += e.z.imag() != 0;
       maybe += e.maybe.has_value();
@@ -93,7 +100,7 @@ TEST(choices, fill_every_member) {
     }
     return true;
   });
-  for (const int seen : {text, numbers, first, last, real, imag, maybe, value, tag, flag, deep}) EXPECT_GT(seen, 5);
+  for (const int seen : {text, numbers, first, last, still, real, imag, maybe, value, tag, flag, deep}) EXPECT_GT(seen, 5);
 }
 
 TEST(choices, shrink_to_small_numbers) {

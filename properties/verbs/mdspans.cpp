@@ -47,6 +47,17 @@ TEST(mdspans, are_reduced_whatever_their_rank) {
   EXPECT_EQ(regroup::reduce(seq, mdspan<const int, 0>{xs.data() + 7, {}, {}}, sum), 7);
 }
 
+TEST(mdspans, as_views_of_a_derived_class_are) {
+  struct matrix : regroup::view<const int> {
+    using regroup::view<const int>::view;
+  };
+  const auto xs = counted(24);
+  EXPECT_EQ(regroup::reduce(seq, matrix(xs.data(), {4, 6}), regroup::plus<int>{}), 276);
+  std::vector<int> sums(24);
+  regroup::inclusive_scan(seq, matrix(xs.data(), {24}), sums, regroup::plus<int>{});
+  EXPECT_EQ(sums.back(), 276);
+}
+
 TEST(mdspans, are_inputs_and_outputs) {
   const auto xs = counted(24);
   const mdspan<const int, 2> columns{xs.data(), {6, 4}, {1, 6}};

@@ -155,7 +155,6 @@ TEST(overlap, any_strides) {
   EXPECT_GT(beside, 1000);
 }
 
-// The same of two views of other shapes and elements of other sizes, byte by byte.
 /// Axes that interleave without end are refused after a while, not looked through.
 TEST(overlap, many_interleaved_axes_take_no_time) {
   regroup::shape extents, strides;
@@ -167,6 +166,7 @@ TEST(overlap, many_interleaved_axes_take_no_time) {
   EXPECT_THROW(regroup::require_distinct(regroup::view<float>(&one, extents, strides)), regroup::overlap_error);
 }
 
+// The same of two views of other shapes and elements of other sizes, byte by byte.
 TEST(overlap, any_shapes) {
   std::uint64_t state = 2;
   const auto below = [&](std::int64_t n) {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Combines the rules of attention that are chosen at run time into one rule, so that one kernel serves every choice. Level:
-// element.
+// Rules of attention that are chosen at run time, as one rule, so that one kernel serves every choice. Level: element.
 #pragma once
 
 #include <optional>
@@ -10,22 +9,36 @@
 
 namespace regroup::tool {
 
-/// A rule that may be absent.
-template <class Rule>
-struct optional_rule {
-  std::optional<Rule> rule;
+/// Those of the rules that are given, applied as `masks` does: a key is seen where all see it; functions apply left to
+/// right, and what one hides stays hidden.
+template <class... Rules>
+struct given_rules {
+  std::tuple<std::optional<Rules>...> rules;
 
   [[nodiscard]] constexpr key_range range(index batch, index head, index query) const {
-    return rule.has_value() ? mask_rules::range(*rule, batch, head, query) : key_range{};
+    key_range whole;
+    const auto narrow = [&](const auto& rule) {
+      if (rule.has_value()) whole = mask_rules::both(whole, mask_rules::range(*rule, batch, head, query));
+    };
+    std::apply([&](const auto&... rule) { (narrow(rule), ...); }, rules);
+    return whole;
   }
   template <class Real>
-    requires mask_rules::has_function<Rule, Real>
   constexpr Real operator()(Real score, index batch, index head, index query, index key) const {
-    return rule.has_value() ? static_cast<Real>((*rule)(score, batch, head, query, key)) : score;
+    constexpr Real minus_infinity = hidden;
+    bool hides = false;
+    const auto apply = [&]<class Rule>(const std::optional<Rule>& rule) {
+      if constexpr (mask_rules::has_function<Rule, Real>) {
+        if (!rule.has_value()) return;
+        score = static_cast<Real>((*rule)(score, batch, head, query, key));
+        hides = hides || score == minus_infinity;
+      }
+    };
+    std::apply([&](const auto&... rule) { (apply(rule), ...); }, rules);
+    return hides ? minus_infinity : score;
   }
 };
 
-/// Applies the rules that are present, in order, as `masks` does.
 template <class... Masks>
 struct given_masks {
   std::tuple<std::optional<Masks>...> masks;
@@ -38,7 +51,7 @@ struct given_masks {
     };
     return std::apply(
         [&](const auto&... mask) {
-          return mask_rules::all_of<optional_rule<typename decltype(bound(mask))::value_type>...>{{{bound(mask)}...}};
+          return given_rules<typename decltype(bound(mask))::value_type...>{{bound(mask)...}};
         },
         masks);
   }

@@ -23,9 +23,9 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
   const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options);
   const attention_fold::results<Real, typename decltype(to)::element_type> results(to, options.logsumexp, p.outer, p.dv,
                                                                                    options.sinks);
-  results.require_apart_from(view(q));
-  results.require_apart_from(keys.k);
-  results.require_apart_from(keys.v);
+  results.require_apart_from(p.q);
+  results.require_apart_from(p.k);
+  results.require_apart_from(p.v);
   const index n = p.extents.keys;
   const auto sized = [](index rows, index columns) {
     return std::vector<Real>(static_cast<std::size_t>(rows * columns));

@@ -272,7 +272,7 @@ class bound_sequence final : public bound_mask {
   std::vector<bound_pointer> parts_;
 };
 
-inline bound_pointer make_bound(bound_pointer bound) { return bound; }
+inline bound_pointer make_bound(std::convertible_to<bound_pointer> auto bound) { return bound; }
 template <class Rule>
 bound_pointer make_bound(Rule rule) {
   require_rule<Rule>();

@@ -19,12 +19,13 @@ namespace regroup {
 /// Options of `cross_entropy`. `X` is the element type of the logits; `Real` is float, or double for double.
 template <class X, class Real>
 struct cross_entropy_options {
-  double scale = 1;           ///< multiplies every logit first, rounded once; finite
   index ignore_index = -100;  ///< rows with this target have loss 0 and gradient 0, and do not count for the mean
   loss_reduction reduction = loss_reduction::mean;
-  std::optional<view<X>> gradient = {};   ///< scale (softmax - onehot), over the count for the mean; in the logits' shape
-  double gradient_scale = 1;              ///< multiplies the gradient, e.g. a loss scale against 16-bit underflow; finite
+  /// scale gradient_scale (softmax - onehot), over the count for the mean; in the logits' shape
+  std::optional<view<X>> gradient = {};
   std::optional<view<Real>> losses = {};  ///< one a row, in C order of the other axes; 0 for ignored rows
+  double scale = 1;           ///< multiplies every logit first, rounded once; finite
+  double gradient_scale = 1;  ///< multiplies the gradient: a loss scale, say, that keeps 16 bits from underflow; finite
 };
 
 namespace cross_entropy_parts {
@@ -34,11 +35,9 @@ template <class Targets>
 index count_used(const Targets& targets, index classes, index ignore_index) {
   index used = 0;
   for (index row = 0; row < targets.size(); ++row) {
-    const index target = class_of(targets[row]);
-    if (target == ignore_index) continue;
-    if (target < 0 || target >= classes) {
-      throw_target(row, target, classes, ignore_index);
-    }
+    const auto target = targets[row];
+    if (is_number(target, ignore_index)) continue;
+    if (!is_class(target, classes)) throw_target(row, target, classes, ignore_index);
     ++used;
   }
   return used;
@@ -60,8 +59,8 @@ std::vector<double> losses(const Executor& ex, const In& in, const std::optional
                            index ignore_index, softmax_parts::scaled<Real> seen, Real share, const std::optional<Put>& put) {
   std::vector<double> result(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
   const auto look = [&](index row, typename log_sum_exp<Real>::state state) {
-    const index t = class_of(target[row]);
-    const bool is_ignored = t == ignore_index;
+    const auto t = static_cast<index>(target[row]);
+    const bool is_ignored = is_number(target[row], ignore_index);
     const auto found =
         is_ignored ? outcome_of(state, -1, Real{0}, share) : outcome_of(state, t, seen(in[row][t]), share);
     if (!is_ignored) result[static_cast<std::size_t>(row)] = static_cast<double>(found.loss);
@@ -80,7 +79,7 @@ std::vector<double> losses(const Executor& ex, const In& in, const std::optional
 
 /// The cross-entropy of rows of logits (..., classes) against `targets` (...), integers from 0 to classes - 1, any strides:
 /// the mean or sum over rows of log s + (M - scale x_target), in float (double for double); the mean of no rows is NaN, the
-/// sum 0. A row that holds NaN, +inf or only -inf has a NaN loss. `.gradient` may be exactly the logits.
+/// sum 0. A row that holds NaN, +inf or only -inf once it is scaled has a NaN loss. `.gradient` may be exactly the logits.
 ///
 /// |error| of a row's loss: that of `log_softmax` at the target. |error| of its gradient, before it is multiplied by a scale
 /// or divided by the count: that of `softmax`, and at the target u |p - 1| more. The sum adds u |sum| to the errors of the
@@ -97,7 +96,7 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
   const auto in = softmax_parts::rows_along(x, -1, "cross_entropy");
   const auto target = cross_entropy_parts::targets_of(x, targets);
   const index classes = in.length();
-  const auto seen = softmax_parts::scale_of<real>(options.scale);
+  const auto seen = softmax_parts::scale_of<real>(options.scale, "cross_entropy's scale");
   const real factor = cross_entropy_parts::gradient_factor<real>(options.scale, options.gradient_scale);
   const index used = cross_entropy_parts::count_used(target, classes, options.ignore_index);
   auto gradient = options.gradient;

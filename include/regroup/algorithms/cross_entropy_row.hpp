@@ -4,7 +4,7 @@
 #pragma once
 
 #include <concepts>
-#include <limits>
+#include <cstdint>
 #include <string>
 #include <type_traits>
 
@@ -20,7 +20,8 @@ enum class loss_reduction { mean, sum, none };
 namespace cross_entropy_parts {
 
 /// A sentence for a row whose target is neither a class nor ignored.
-[[noreturn]] inline void throw_target(index row, index target, index classes, index ignore_index) {
+template <std::integral Target>
+[[noreturn]] void throw_target(index row, Target target, index classes, index ignore_index) {
   throw_argument("row " + std::to_string(row) + " has target " + std::to_string(target) + "; with " +
                  std::to_string(classes) + " classes a target is 0 to " + std::to_string(classes - 1) + ", or " +
                  std::to_string(ignore_index) + " to be ignored");
@@ -37,14 +38,16 @@ void require_targets(index rows, const shape& logits, index count, const shape& 
   }
 }
 
-/// A target as an index: the last one where an index cannot hold it, which is no class.
+/// Whether a target is `number`, and whether one of the classes: a 64-bit one may be past every index.
 template <std::integral Target>
-constexpr index class_of(Target target) {
-  constexpr index last = std::numeric_limits<index>::max();
-  if constexpr (std::is_unsigned_v<Target> && sizeof(Target) >= sizeof(index)) {
-    if (target > static_cast<Target>(last)) return last;
-  }
-  return static_cast<index>(target);
+constexpr bool is_number(Target target, index number) {
+  if constexpr (std::is_unsigned_v<Target>) return number >= 0 && std::uint64_t{target} == static_cast<std::uint64_t>(number);
+  return static_cast<index>(target) == number;
+}
+template <std::integral Target>
+constexpr bool is_class(Target target, index classes) {
+  if constexpr (std::is_unsigned_v<Target>) return std::uint64_t{target} < static_cast<std::uint64_t>(classes);
+  return static_cast<index>(target) >= 0 && static_cast<index>(target) < classes;
 }
 
 /// The factor of a gradient besides a row's share of the mean: the derivative of the scaled logits times the caller's
@@ -86,7 +89,7 @@ struct outcome {
 };
 
 /// The loss and gradient of a row whose target is `target`, with x_target = `at_target`; 0 throughout if the target is -1
-/// (ignored). `share` multiplies the gradient: 1 for a sum.
+/// (ignored). `share` multiplies the gradient: 1 for a sum without scales.
 template <std::floating_point Real>
 constexpr outcome<Real> outcome_of(typename log_sum_exp<Real>::state row, index target, Real at_target, Real share) {
   const softmax_parts::probability<Real> p({Real{1}}, row);

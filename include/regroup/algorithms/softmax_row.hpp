@@ -108,8 +108,8 @@ constexpr void require_softmax_output() {
 
 /// The scale of the options; throws argument_error where it is not finite as a Real.
 template <std::floating_point Real>
-scaled<Real> scale_of(double s) {
-  require_finite_as<Real>(s, "a softmax's scale");
+scaled<Real> scale_of(double s, const char* whose = "a softmax's scale") {
+  require_finite_as<Real>(s, whose);
   return {static_cast<Real>(s)};
 }
 

@@ -34,8 +34,7 @@ cuda::real_of<X> cross_entropy(const cuda::device& on, const cuda::device_view<X
   work.check(on, w);
   const auto said = cuda::read_back(on, static_cast<const cuda::check_targets::state*>(w.data));
   if (said.first_wrong >= 0) {
-    const Target target = cuda::read_back(on, work.target_at(said.first_wrong));
-    work.refuse(said.first_wrong, cross_entropy_parts::class_of(target));
+    work.refuse(said.first_wrong, cuda::read_back(on, work.target_at(said.first_wrong)));
   }
   auto* const loss = static_cast<real*>(own.data());
   work.run(on, loss, w);

@@ -53,9 +53,8 @@ struct check_targets {
   constexpr state identity() const { return {}; }
   template <std::integral Target>
   constexpr state lift(Target target) const {
-    const index t = cross_entropy_parts::class_of(target);
-    const bool is_used = t != ignore_index;
-    return {1, is_used ? 1 : 0, is_used && (t < 0 || t >= classes) ? 0 : -1};
+    const bool is_used = !cross_entropy_parts::is_number(target, ignore_index);
+    return {1, is_used ? 1 : 0, is_used && !cross_entropy_parts::is_class(target, classes) ? 0 : -1};
   }
   constexpr state operator()(const state& a, const state& b) const {
     const index wrong_in_b = b.first_wrong < 0 ? -1 : a.rows + b.first_wrong;
@@ -71,26 +70,28 @@ struct look_target {
   index ignore_index;
   softmax_parts::scaled<Real> seen;
   Real factor;                          // of the gradient, besides a row's share
-  const check_targets::state* checked;  // null where a row's share is 1, as of a sum
+  const check_targets::state* checked;  // null for a sum, where a row's share is 1
   double* summands;                     // one a row
   row_places<Real> losses;
 
   constexpr auto operator()(index row, row_state<Real> s) const {
-    const index target = cross_entropy_parts::class_of(targets.first[row * targets.stride]);
+    const Target target = targets.first[row * targets.stride];
     const Real share = checked == nullptr ? factor : factor / static_cast<Real>(checked->used);
     const auto found = outcome(row, s, target, share);
-    summands[row] = target == ignore_index ? plus<double>{}.identity() : static_cast<double>(found.loss);
+    const bool is_ignored = cross_entropy_parts::is_number(target, ignore_index);
+    summands[row] = is_ignored ? plus<double>{}.identity() : static_cast<double>(found.loss);
     losses.put(row, found.loss);
     return found.map;
   }
 
  private:
-  constexpr auto outcome(index row, const row_state<Real>& s, index target, Real share) const {
+  constexpr auto outcome(index row, const row_state<Real>& s, Target target, Real share) const {
     using cross_entropy_parts::outcome_of;
-    if (target == ignore_index) return outcome_of<Real>(s, -1, Real{0}, share);
+    if (cross_entropy_parts::is_number(target, ignore_index)) return outcome_of<Real>(s, -1, Real{0}, share);
     constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
-    if (target < 0 || target >= logits.length) return outcome_of<Real>({nan, nan}, 0, nan, share);
-    return outcome_of<Real>(s, target, seen(logits[row][target]), share);
+    if (!cross_entropy_parts::is_class(target, logits.length)) return outcome_of<Real>({nan, nan}, 0, nan, share);
+    const auto t = static_cast<index>(target);
+    return outcome_of<Real>(s, t, seen(logits[row][t]), share);
   }
 };
 

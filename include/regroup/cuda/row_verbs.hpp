@@ -94,12 +94,13 @@ auto log_sums(const device_view<X>& x, const device_view<Out>& out, const logsum
 /// Options of `cross_entropy` on a device. `X` is the element type of the logits.
 template <class X, class Real>
 struct cross_entropy_options {
-  double scale = 1;           ///< multiplies every logit first, rounded once; finite
   index ignore_index = -100;  ///< rows with this target have loss 0, gradient 0 and no part in the mean
   loss_reduction reduction = loss_reduction::mean;
-  std::optional<device_view<X>> gradient = {};   ///< scale (softmax - onehot), over the count for the mean; as the logits
-  double gradient_scale = 1;                     ///< multiplies it; finite
+  /// scale gradient_scale (softmax - onehot), over the count for the mean; in the logits' shape
+  std::optional<device_view<X>> gradient = {};
   std::optional<device_view<Real>> losses = {};  ///< one a row, in C order of the other axes; ignored rows 0
+  double scale = 1;           ///< multiplies every logit first, rounded once; finite
+  double gradient_scale = 1;  ///< multiplies the gradient: a loss scale, say, that keeps 16 bits from underflow; finite
 };
 template <class X>
 using entropy_options = cross_entropy_options<std::remove_const_t<X>, real_of<X>>;
@@ -114,7 +115,7 @@ class entropy_work {
         targets_(device_view<const Target>(targets).one_row()),
         check_{rows_.length, options.ignore_index},
         reduction_(options.reduction),
-        seen_(softmax_parts::scale_of<real>(options.scale)),
+        seen_(softmax_parts::scale_of<real>(options.scale, "cross_entropy's scale")),
         factor_(cross_entropy_parts::gradient_factor<real>(options.scale, options.gradient_scale)) {
     cross_entropy_parts::require_targets<std::remove_const_t<Target>>(rows_.size(), logits.extents(), targets.size(),
                                                                       targets.extents());
@@ -151,7 +152,7 @@ class entropy_work {
   }
   /// The address of a row's target on the device; and `refuse`, which throws for a wrong one.
   [[nodiscard]] const Target* target_at(index row) const { return targets_.first + row * targets_.stride; }
-  [[noreturn]] void refuse(index row, index target) const {
+  [[noreturn]] void refuse(index row, Target target) const {
     cross_entropy_parts::throw_target(row, target, rows_.length, check_.ignore_index);
   }
 

@@ -69,7 +69,7 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   const int own = b.thread();
   const int group = of.rank() / width * width;
   const int j = of.rank() - group;
-  const auto turned = [&](const auto& body) {  // body(place, position, position - position of k = 0): what a thread moves
+  const auto each_place = [&](const auto& body) {  // body(place, position, position - position of k = 0): what a thread moves
     unrolled<c>([&](int k) {
       const int piece = width == c ? k : (j + width * k) / c;
       const int i = width == c ? j : (j + width * k) % c;
@@ -82,7 +82,7 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   slots<element, at_once> x;
   unrolled<c / at_once>([&](int part) {
     const auto of_part = [&](const auto& body) {
-      turned([&](int k, int at, int position, int far) {
+      each_place([&](int k, int at, int position, int far) {
         if (k / at_once == part) body(x[k % at_once].value, at, position, far);
       });
     };
@@ -119,10 +119,10 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
   const auto to = contiguous_from(out, first + group * c + j);
   if (is_whole && !is_elsewhere && to != nullptr) {
     if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(to)>>) {
-      turned([&](int, int at, int, int far) { to[far] = answers.get(at); });
+      each_place([&](int, int at, int, int far) { to[far] = answers.get(at); });
     }
   } else {
-    turned([&](int, int at, int position, int) {
+    each_place([&](int, int at, int position, int) {
       if (position < n && !(is_elsewhere && position == 0)) out[first + position] = answers.get(at);
     });
   }

@@ -47,8 +47,8 @@ class device_view {
   /// where there is no such axis.
   [[nodiscard]] device_view axis_last(int axis) const { return with_axes_last({axis}); }
   [[nodiscard]] device_view with_axes_last(const shape& axes) const {
-    const auto turned = axes_last(view_, axes);
-    return {turned.data(), turned.extents(), turned.strides()};
+    const auto permuted = axes_last(view_, axes);
+    return {permuted.data(), permuted.extents(), permuted.strides()};
   }
   /// A row along the last `inner` axes for each index of the others, of any strides. Throws shape_error where more than 16
   /// axes cannot be joined.

@@ -33,7 +33,7 @@ void long_words(const matrix& x);
 template <class X>
 requires std::is_trivially_copyable_v<X>
 void transpose(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns,
-          traffic* meanwhile = nullptr) {
+               traffic* meanwhile = nullptr) {
   const transposition::matrix x{from, from_pitch, to, to_pitch, rows, columns, meanwhile};
   if constexpr (sizeof(X) == 2) {
     transposition::half_words(x);

@@ -170,8 +170,8 @@ Real choices::real_of(std::uint64_t w) const {
   }
 }
 
-/// The generator of a type that is made of numbers: floats, integers and enumerators' numbers as above; ranges that can be
-/// resized, of up to three elements; complex numbers; optionals; arrays, aggregates, pairs and tuples member by member.
+/// The generator of a type that is made of numbers: floats, integers and enumerations with a fixed type as above; ranges that
+/// can be resized, of up to three elements; complex numbers; optionals; arrays, aggregates, pairs and tuples member by member.
 template <class X>
 struct arbitrary {
   X operator()(choices& from) const {
@@ -181,7 +181,7 @@ struct arbitrary {
       return from.real<X>();
     } else if constexpr (std::is_integral_v<X>) {
       return from.integer<X>();
-    } else if constexpr (std::is_enum_v<X>) {
+    } else if constexpr (std::is_enum_v<X> && requires { X{0}; }) {  // whose every number is a value
       return static_cast<X>(arbitrary<std::underlying_type_t<X>>{}(from));
     } else if constexpr (members::complex_like<X>) {
       const arbitrary<typename X::value_type> part;
@@ -223,10 +223,10 @@ struct arbitrary {
   template <class T>
   static void fill(T& x, choices& from) {
     const auto put = [&]<class Part>(Part& part) {
-      if constexpr (std::is_array_v<Part>) {
-        fill(part, from);
-      } else {
+      if constexpr (std::is_default_constructible_v<Part> && std::is_move_assignable_v<Part>) {
         part = arbitrary<Part>{}(from);
+      } else {  // an array, say
+        fill(part, from);
       }
     };
     if constexpr (std::ranges::forward_range<T>) {
