@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "regroup/batch.hpp"
 #include "regroup/error.hpp"
 #include "regroup/monoid.hpp"
-#include "regroup/source.hpp"
 
 namespace regroup {
 

@@ -178,9 +178,13 @@ view(const V& other) -> view<typename V::element_type>;
 template <class V>
 using element_of_view = std::remove_const_t<typename decltype(view(std::declval<const V&>()))::element_type>;
 
+namespace detail {
+template <class T>
+void takes_view(const view<T>&);
+}
 /// An array with axes, whatever their number: a view, or of a class derived from one, or mdspan-like.
 template <class V>
-concept has_axes = mdspan_like<V> || requires(const V& v) { []<class T>(const view<T>&) {}(v); };
+concept has_axes = mdspan_like<V> || requires(const V& v) { detail::takes_view(v); };
 
 /// The offset of the element at position `i` in C order of `extents`.
 constexpr index offset_of(index i, const shape& extents, const shape& strides) noexcept {

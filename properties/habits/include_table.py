@@ -15,7 +15,8 @@ TABLE = {
     "view": ("error", "monoid"),  # for `index`
     "outputs": ("view", "error"),
     "source": ("view",),
-    "executor": ("source",),
+    "batch": ("source",),
+    "executor": ("batch",),
     "members": ("float16",),
     "monoids": ("monoid", "math", "error"),
     "host": ("executor", "members", "memory"),

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "array.hpp"
+#include "regroup/batch.hpp"
 #include "regroup/monoids/affine.hpp"
-#include "regroup/source.hpp"
 
 namespace regroup::tool {
 
@@ -159,7 +159,7 @@ struct numbers {
   }
 };
 
-/// A batch (regroup/source.hpp) of `numbers`: the last axis of a view, whose strides count bytes, for each index of the other
+/// A batch (regroup/batch.hpp) of `numbers`: the last axis of a view, whose strides count bytes, for each index of the other
 /// axes in C order.
 template <class E, class Byte>
 class number_rows {

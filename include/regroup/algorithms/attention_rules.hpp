@@ -284,29 +284,6 @@ bound_pointer make_bound(all_of<Rules...> all) {
   return std::make_shared<const bound_sequence>(std::apply(each, all.rules));
 }
 
-/// A rule seen from elsewhere: batch 0 and key 0 here are `batch` and `key` of what it was bound to.
-class bound_elsewhere final : public bound_mask {
- public:
-  bound_elsewhere(bound_pointer whole, index batch, index key) : whole_(std::move(whole)), batch_(batch), key_(key) {}
-  [[nodiscard]] key_range range(index batch, index head, index query) const override {
-    const key_range seen = whole_->range(batch + batch_, head, query);
-    return {std::max<index>(seen.first - key_, 0), std::max<index>(seen.last - key_, 0)};
-  }
-  [[nodiscard]] bool has_function() const noexcept override { return whole_->has_function(); }
-  void apply(const score_tile<float>& tile) const override { apply_to(tile); }
-  void apply(const score_tile<double>& tile) const override { apply_to(tile); }
-
- private:
-  template <class Real>
-  void apply_to(score_tile<Real> t) const {
-    t.batch += batch_;
-    t.first_key += key_;
-    whole_->apply(t);
-  }
-  bound_pointer whole_;
-  index batch_, key_;
-};
-
 }  // namespace mask_rules
 
 /// Holds any rule: one of the library's, or a function object (score, batch, head, query, key) -> score or `hidden`. The

@@ -45,12 +45,36 @@ inline attention_extents whole_of(attention_extents e, const key_piece& piece) {
   return e;
 }
 
+/// A rule seen from elsewhere: batch 0 and key 0 here are `batch` and `key` of what it was bound to.
+class bound_elsewhere final : public bound_mask {
+ public:
+  bound_elsewhere(mask_rules::bound_pointer whole, index batch, index key)
+      : whole_(std::move(whole)), batch_(batch), key_(key) {}
+  [[nodiscard]] key_range range(index batch, index head, index query) const override {
+    const key_range seen = whole_->range(batch + batch_, head, query);
+    return {std::max<index>(seen.first - key_, 0), std::max<index>(seen.last - key_, 0)};
+  }
+  [[nodiscard]] bool has_function() const noexcept override { return whole_->has_function(); }
+  void apply(const score_tile<float>& tile) const override { apply_to(tile); }
+  void apply(const score_tile<double>& tile) const override { apply_to(tile); }
+
+ private:
+  template <class Real>
+  void apply_to(score_tile<Real> t) const {
+    t.batch += batch_;
+    t.first_key += key_;
+    whole_->apply(t);
+  }
+  mask_rules::bound_pointer whole_;
+  index batch_, key_;
+};
+
 /// A mask that counts positions in the whole.
 struct mask_of_whole {
   attention_mask mask;
   key_piece piece;
   [[nodiscard]] mask_rules::bound_pointer bind(const attention_extents& e) const {
-    return std::make_shared<const mask_rules::bound_elsewhere>(mask.bind(whole_of(e, piece)), 0, piece.first);
+    return std::make_shared<const bound_elsewhere>(mask.bind(whole_of(e, piece)), 0, piece.first);
   }
 };
 
@@ -137,7 +161,7 @@ class workload {
     const mask_rules::bound_pointer whole = options.mask.bind(e);
     for (index b = 0; b < requests; ++b) {
       problem<T>& p = problems_[static_cast<std::size_t>(b)].p;
-      p.mask = std::make_shared<const mask_rules::bound_elsewhere>(whole, b, first_key);
+      p.mask = std::make_shared<const bound_elsewhere>(whole, b, first_key);
     }
   }
   workload(workload&&) = delete;

@@ -8,7 +8,7 @@
 #include <functional>
 #include <type_traits>
 
-#include "regroup/source.hpp"
+#include "regroup/batch.hpp"
 
 namespace regroup::cuda {
 

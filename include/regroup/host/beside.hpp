@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <memory>
 
+#include "regroup/batch.hpp"
 #include "regroup/host/transpose.hpp"
 #include "regroup/memory.hpp"
-#include "regroup/source.hpp"
 
 namespace regroup::host {
 

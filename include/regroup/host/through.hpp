@@ -7,8 +7,8 @@
 #include <functional>
 #include <type_traits>
 
+#include "regroup/batch.hpp"
 #include "regroup/host/lanes.hpp"
-#include "regroup/source.hpp"
 
 namespace regroup::host {
 
