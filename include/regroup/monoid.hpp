@@ -93,6 +93,13 @@ inline constexpr bool is_exact = [] {
   return false;
 }();
 
+/// `lift_tile(const auto& tile, const state& before) const`, beside the other one, in a monoid that is commutative and exact:
+/// what a tile adds to the state of elements before it. Any state s will do for which before + s == before + lift_tile(tile);
+/// it may leave out what `before` outweighs. A host's executors call it where they have such a state.
+template <class M, class Tile>
+concept has_lift_tile_after = is_commutative<M> && is_exact<M> && has_lift_tile<M, Tile> &&
+    requires(const M& m, const Tile& tile, const state_of<M>& before) { m.lift_tile(tile, before); };
+
 /// A combine costs an instruction or two, less than moving its elements. It affects speed only. Declared by `static constexpr
 /// bool is_quick = true`; by default true for integer states, false for all others.
 template <class M>

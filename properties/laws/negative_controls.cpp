@@ -170,6 +170,30 @@ TEST(negative_controls, wrong_tile) {
   EXPECT_TRUE(falls(check_laws<float>(wrong_tile{}, {.cases = few}), "tile lift = fold of its elements"));
 }
 
+/// Leaves out of a tile what the state before it outweighs, and what equals that too, which the others would count.
+struct wrong_after {
+  struct state {
+    int top, times;
+  };
+  static constexpr bool is_commutative = true;
+  static constexpr bool is_exact = true;
+  state identity() const { return {std::numeric_limits<int>::min(), 0}; }
+  state lift(int x) const { return {x, 1}; }
+  state operator()(state a, state b) const { return a.top == b.top ? state{a.top, a.times + b.times} : a.top > b.top ? a : b; }
+  state lift_tile(const auto& tile) const {
+    state s = identity();
+    for (index i = 0; i < tile.size(); ++i) s = (*this)(s, lift(tile[i]));
+    return s;
+  }
+  state lift_tile(const auto& tile, const state& before) const {
+    const state s = lift_tile(tile);
+    return s.top > before.top ? s : identity();
+  }
+};
+TEST(negative_controls, wrong_after) {
+  EXPECT_TRUE(falls(check_laws(wrong_after{}, integers<int>{0, 9}, {.cases = few}), "tile lift after a state"));
+}
+
 /// Counts what it appends from nothing: only the law of `append` sees it, and what folds lanes.
 struct wrong_append : plus<int> {
   int append(index n, int s, int x) const { return n == 1 ? x : s + x; }

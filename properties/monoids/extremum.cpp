@@ -6,6 +6,7 @@
 #include <random>
 
 #include "fold.hpp"
+#include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/monoids/top_k.hpp"
 #include "regroup/reduce.hpp"
@@ -136,16 +137,18 @@ TEST(top_k, a_tile_is_the_fold_of_its_elements) {
   const placed elements = at(xs);
   EXPECT_TRUE(same(regroup::host::leaf_of(m, elements.data(), 1000), state(m, elements)));
 }
-/// Numbered as they stand, where equal elements are passed over, beside the same elements with their places in memory, in
-/// ascending order and in any.
+/// Over many tiles, each of which adds only what those before it do not exclude: numbered as they stand, where equal elements
+/// are passed over, beside the same elements with their places in memory, in ascending order and in any.
 TEST(top_k, of_what_is_numbered) {
+  constexpr std::int64_t n = 30'000;
   std::mt19937_64 draw(7);
-  for (const int kind : {0, 1, 2, 3}) {
-    floats xs(9000);
+  for (const int kind : {0, 1, 2, 3, 4}) {
+    floats xs(n);
     for (std::size_t i = 0; i < xs.size(); ++i) {
       const auto bits = draw();
       const floats rare{none, inf, -inf, 0.0F, -0.0F};
       xs[i] = kind == 0 ? static_cast<float>(bits % 100'000) : kind == 1 ? rare[bits % 5] : static_cast<float>(i);
+      if (kind == 4) xs[i] = -xs[i];
       if (kind == 2) xs[i] = -inf;
       if (kind == 2 && bits % 1000 == 0) xs[i] = 3;
     }
@@ -155,13 +158,16 @@ TEST(top_k, of_what_is_numbered) {
     std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
       return std::isnan(a.value) ? !std::isnan(b.value) : a.value > b.value;
     });
-    const auto numbered = regroup::generate(9000, regroup::enumerate(xs.data()));
-    for (const std::int64_t k : {1, 3, 60, 1000, 9000}) {
+    const auto numbered = regroup::generate(n, regroup::enumerate(xs.data()));
+    const auto three = regroup::reduce(regroup::seq, numbered, regroup::top_k<float, 3>{});
+    EXPECT_TRUE(same(placed(three.begin(), three.end()), placed(sorted.begin(), sorted.begin() + 3))) << kind;
+    for (const std::int64_t k : {std::int64_t{1}, std::int64_t{3}, std::int64_t{60}, std::int64_t{1000}, std::int64_t{5000}, n}) {
       const placed expected(sorted.begin(), sorted.begin() + k);
       const regroup::top_k<float> m{k};
       EXPECT_TRUE(same(regroup::reduce(regroup::seq, numbered, m), expected)) << kind << ", " << k;
       EXPECT_TRUE(same(regroup::reduce(regroup::seq, at(xs), m), expected)) << kind << ", " << k;
       EXPECT_TRUE(same(regroup::reduce(regroup::seq, shuffled, m), expected)) << kind << ", " << k;
+      EXPECT_TRUE(same(regroup::reduce(regroup::par.with_threads(2), numbered, m), expected)) << kind << ", " << k;
     }
   }
 }

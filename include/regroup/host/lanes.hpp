@@ -195,13 +195,18 @@ void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M
   });
 }
 
-/// The leaf of a tile of at least one element.
-template <class M, class Load>
-state_of<M> leaf_of(const M& m, const tile<Load>& t) {
+/// The leaf of a tile of at least one element, or what it adds to the state of elements before it.
+template <class M, class Load, class... State>
+state_of<M> leaf_of(const M& m, const tile<Load>& t, const State&... before) {
   using element = std::remove_cvref_t<decltype(t[0])>;
   std::optional<state_of<M>> state;
-  run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>(
-      [&] { state.emplace(leaf(m, t)); });
+  run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>([&] {
+    if constexpr (sizeof...(before) > 0) {
+      state.emplace(m.lift_tile(t, before...));
+    } else {
+      state.emplace(leaf(m, t));
+    }
+  });
   return *std::move(state);
 }
 template <class M, class X>
@@ -226,7 +231,13 @@ forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index l
   forest<state_of<M>> nodes;
   for (index t = first; t < last; ++t) {
     const index n = std::min(tile_elements, s.size() - t * tile_elements);
-    with_tile(s, t * tile_elements, n, [&](const auto& elements) { nodes.push(m, {0, t, leaf_of(m, elements)}); });
+    with_tile(s, t * tile_elements, n, [&](const auto& elements) {
+      const auto add = [&](const auto&... before) { nodes.push(m, {0, t, leaf_of(m, elements, before...)}); };
+      if constexpr (has_lift_tile_after<M, std::remove_cvref_t<decltype(elements)>>) {
+        if (!nodes.empty()) return add(nodes.nodes().front().state);
+      }
+      add();
+    });
   }
   return nodes;
 }

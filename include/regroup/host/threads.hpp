@@ -105,7 +105,7 @@ class pool {
       }
       fold_rows(b, first, last, m, sink);
     };
-    const int level = level_of(b.size() == 1 ? tiles_of(b[0].size()) : 0, 64);
+    const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16);
     const std::vector<chunk> chunks = chunks_of(b, level, group);
     if (chunks.size() <= 1) return fold_whole(0, b.size());
     std::vector<forest<state_of<M>>> parts(chunks.size());
@@ -135,8 +135,7 @@ class pool {
     using place = place_of<std::remove_cvref_t<decltype(out[0])>>;
     using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
     using scanner = tile_scanner<M, element, place, Answer>;
-    index elements = 0;
-    for (index row = 0; row < b.size(); ++row) elements += b[row].size();
+    const index elements = elements_of(b);
     const bool past_caches = static_cast<std::size_t>(elements) > cached_output_bytes / sizeof(place);
     using groups = group_scan<M, element, place, Answer>;
     index group = 1;
@@ -207,6 +206,12 @@ class pool {
     index last;
     bool is_part;
   };
+
+  static index elements_of(const auto& batch) {
+    index elements = 0;
+    for (index row = 0; row < batch.size(); ++row) elements += batch[row].size();
+    return elements;
+  }
 
   /// The number of rows that a thread sweeps at once.
   template <batch In, batch Out>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The k largest elements with their positions: two sorted lists merge, and the first k of the union need only the first
 // k of each. A total order (NaN, then larger values, then lower positions) makes it a monoid, commutative and exact.
-// Level: element; in a tile only the elements that may be among its k are sorted.
+// Level: element; in a tile only the elements that may be among its k, and among those of the tiles before it, are sorted.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace regroup {
 /// The K largest of elements `indexed<X>`, largest first: NaN above +inf, -0 equals +0 (each keeps its sign), the lowest
 /// position first among equals. `top_k<float, 5>{}` has a trivially copyable state, an array in which places without an
 /// element hold (-inf or the type's lowest, position -1 in the answer); the state of `top_k<float>{5}` is a vector of at most
-/// 5. Exact. A combine costs K steps; a tile costs less than one step an element if they are in random order, and sorting its
-/// K. `top_k<T>{k}` throws argument_error where k < 0.
+/// 5. Exact. A combine costs K steps. A tile costs one comparison in packs for an element that does not come in; of elements
+/// in random order few come in once a tile before has K. `top_k<T>{k}` throws argument_error where k < 0.
 template <number T, index K = -1>
 class top_k {
   static constexpr bool is_fixed = K >= 0;
@@ -67,46 +67,68 @@ class top_k {
   template <class Tile>
     requires(!requires(const Tile& tile) { tile.elements(); })
   constexpr state lift_tile(const Tile& tile) const {
+    return largest(tile, nullptr);
+  }
+  /// Those of a tile's k largest that are among them once `before` is.
+  template <class Tile>
+    requires(!requires(const Tile& tile) { tile.elements(); })
+  constexpr state lift_tile(const Tile& tile, const state& before) const {
+    const bool is_full = k_ > 0 && before.size() == k_ && before.back().position != detail::no_position;
+    return largest(tile, is_full ? &before.back() : nullptr);
+  }
+
+ private:
+  /// The k largest of a tile that come before `last`, if there is one.
+  template <class Tile>
+  constexpr state largest(const Tile& tile, const indexed<T>* last) const {
     constexpr index together = 32;  // elements that are passed over at once, where none comes in
+    constexpr index many = 128;
     constexpr bool ascends = requires { tile.load().numbered; };
-    const std::size_t kept = std::min(k_, static_cast<std::size_t>(tile.size()));
-    state s = room(kept);
-    if (kept == 0) return s;
+    std::size_t kept = std::min(k_, static_cast<std::size_t>(tile.size()));
+    if (kept == 0) return room(0);
     const auto value = [&](index i) { return static_cast<T>(widen(tile[i].value)); };
     // The first `kept` of all so far are among the first `count` of these.
     std::vector<indexed<T>> best(std::min(2 * kept, static_cast<std::size_t>(tile.size())) + together);
     std::size_t count = 0;
-    T least = floor_of(tile.size(), kept, value);  // no smaller value comes in
-    const indexed<T>* last = nullptr;              // nor what is not before this one
-    for (index i = 0; i < tile.size(); i += together) {
-      const index end = std::min(i + together, tile.size());
-      if (end - i == together) {
-        const auto all = [&](const auto& stay_out) {
-          int count_out = 0;
-          for (index j = 0; j < together; ++j) count_out += stay_out(value(i + j)) ? 1 : 0;
-          return count_out == together;
-        };
-        // Of equal values the later ones stay out too, where positions ascend.
-        if (ascends && last != nullptr ? all([&](T x) { return x <= least; }) : all([&](T x) { return x < least; })) continue;
+    // No smaller value comes in, nor what is not before the last.
+    T least = last != nullptr ? last->value : floor_of(tile.size(), kept, value);
+    const auto are_out = [&](index first, const auto n) {
+      const auto all = [&](const auto& stays_out) {
+        int out = 0;
+        for (index i = 0; i < n; ++i) out += stays_out(value(first + i)) ? 1 : 0;
+        return out == n;
+      };
+      // Of equal values the later ones stay out too, where positions ascend.
+      const bool is_later = ascends && last != nullptr && last->position < tile[first].position;
+      return is_later ? all([&](T x) { return x <= least; }) : all([&](T x) { return x < least; });
+    };
+    const auto take = [&](index first, index end) {
+      for (index i = first; i < end; ++i) {
+        if (value(i) < least) continue;
+        best[count] = {value(i), tile[i].position};
+        if (last == nullptr || before(best[count], *last)) ++count;
       }
-      for (index j = i; j < end; ++j) {
-        const indexed<T> x{value(j), tile[j].position};
-        best[count] = x;
-        count += last == nullptr ? !(x.value < least) : before(x, *last);
-      }
-      if (count >= 2 * kept) {
-        select(best, kept, count);
-        last = &best[kept - 1];
-        least = last->value;
+      if (count < 2 * kept) return;
+      select(best, kept, count);
+      last = &best[kept - 1];
+      least = last->value;
+    };
+    index i = 0;
+    for (; i + many <= tile.size(); i += many) {
+      if constexpr (requires { tile.load().template meanwhile<top_k>(i); }) tile.load().template meanwhile<top_k>(i);
+      if (are_out(i, std::integral_constant<index, many>{})) continue;
+      for (index some = i; some < i + many; some += together) {
+        if (!are_out(some, std::integral_constant<index, together>{})) take(some, some + together);
       }
     }
-    select(best, kept, count);
+    for (; i < tile.size(); i += together) take(i, std::min(i + together, tile.size()));
+    if (count > kept) select(best, kept, count);
+    kept = std::min(kept, count);
     sort(best, kept);
+    state s = room(kept);
     std::copy_n(best.begin(), kept, s.begin());
     return s;
   }
-
- private:
   /// Puts the first `kept` of the first `count` before the others. Not inlined, nor is `sort`: loops around them are compiled
   /// for several instruction sets.
   [[gnu::noinline]] static constexpr void select(std::vector<indexed<T>>& xs, std::size_t kept, std::size_t& count) {
