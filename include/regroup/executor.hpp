@@ -4,9 +4,10 @@
 //   tile t     = positions [T t, T t + T); its state, the leaf, is `lift_tile`, or the fold of L lanes (host/lanes.hpp)
 //   reduce     = perfect(leaves): adjacent pairs, level by level, padded right to a power of two, absent operands skipped
 //   a forest   = the maximal aligned nodes of an interval of tiles: what a worker, a stream or a rank hands up
-// Executors evaluate only nodes of this tree; adjacent forests merge to the same bits. NaNs are not distinguished: their sign
-// and payload depend on the processor. All threads use the caller's floating-point environment. In the default one every
-// instruction set gives the same bits; in another (say, denormals flushed) they still do not depend on the number of threads.
+// Executors evaluate only nodes of this tree (or, by `lift_tile_after`, what a tile adds to one); adjacent forests merge to the
+// same bits. NaNs are not distinguished: their sign and payload depend on the processor. All threads use the caller's
+// floating-point environment. In the default one every instruction set gives the same bits; in another (say, denormals
+// flushed) they still do not depend on the number of threads.
 #pragma once
 
 #include <bit>

@@ -93,13 +93,6 @@ inline constexpr bool is_exact = [] {
   return false;
 }();
 
-/// `lift_tile(const auto& tile, const state& before) const`, beside the other one, in a monoid that is commutative and exact:
-/// what a tile adds to the state of elements before it. Any state s will do for which before + s == before + lift_tile(tile);
-/// it may leave out what `before` outweighs. A host's executors call it where they have such a state.
-template <class M, class Tile>
-concept has_lift_tile_after = is_commutative<M> && is_exact<M> && has_lift_tile<M, Tile> &&
-    requires(const M& m, const Tile& tile, const state_of<M>& before) { m.lift_tile(tile, before); };
-
 /// A combine costs an instruction or two, less than moving its elements. It affects speed only. Declared by `static constexpr
 /// bool is_quick = true`; by default true for integer states, false for all others.
 template <class M>
@@ -107,6 +100,13 @@ inline constexpr bool is_quick = [] {
   if constexpr (requires { M::is_quick; }) return detail::declared(M::is_quick);
   return std::is_integral_v<state_of<M>>;
 }();
+
+/// `lift_tile_after(before, tile)`, beside `lift_tile`, returns what a tile adds to a state: any s for which before + s is
+/// before + lift_tile(tile), so what `before` outweighs may be left out. seq and par pass it the state of earlier tiles of the
+/// same source. Only for a monoid that is commutative and exact.
+template <class M, class Tile>
+concept has_lift_tile_after = is_commutative<M> && is_exact<M> && has_lift_tile<M, Tile> && !has_members<M> &&
+    requires(const M& m, const state_of<M>& before, const Tile& tile) { m.lift_tile_after(before, tile); };
 
 // clang's `flatten` inlines only one level of calls (host/dispatch.hpp), and by itself clang inlines no long operator.
 #if defined(__clang__)

@@ -2,7 +2,8 @@
 """same_bits.py --golden FILE --root DIRECTORY --program PROGRAM [--library FILE --compiler COMPILER --level=-O2 -- FLAGS...]
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits: what
-PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level, once with each FLAGS.
+PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level: the program once with
+each FLAGS, the library with the last.
 Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
 """
 import argparse
@@ -56,9 +57,9 @@ def flags_of(source):
 
 
 def programs(options, here, folder):
-    """Yields what is to be compared, by name. What is for one instruction set has flags of its own, so it is compiled once
-    for all FLAGS, or comes from the library: at -O2, and for what this processor lacks, since nothing can run it; but at -O0
-    everything is compiled, to see that it can be."""
+    """Yields what is to be compared, by name. What is for one instruction set has flags of its own, and comes from the library
+    at -O2, and where this processor lacks the set, since nothing can run it; but at -O0 everything is compiled, to see that
+    it can be."""
     if not options.compiler:
         yield "the program", options.program
         return
@@ -67,12 +68,14 @@ def programs(options, here, folder):
     sources = sorted((options.root / "src").glob("*.cpp"))
     compiled = {"-O0": targets, "-O2": []}.get(options.level, here)
     kernels = [source for source in sources if target_of(source) in compiled]
-    others = [source for source in sources if not target_of(source)] + [options.root / "properties/programs/bits.cpp"]
-    kernels = compile_each(command, kernels, os.path.join(folder, "kernels"))
+    others = [source for source in sources if not target_of(source)]
+    library = compile_each(command, kernels, os.path.join(folder, "kernels"))
+    library += compile_each([*command, *options.flags[-1].split()], others, os.path.join(folder, "library"))
     for flags in options.flags:
-        objects = compile_each([*command, *flags.split()], others, os.path.join(folder, "with" + flags.replace(" ", "")))
+        objects = compile_each([*command, *flags.split()], [options.root / "properties/programs/bits.cpp"],
+                               os.path.join(folder, "with" + flags.replace(" ", "")))
         program = os.path.join(folder, "bits")
-        run_or_exit([options.compiler, *objects, *kernels, options.library, "-o", program, "-ltbb"])
+        run_or_exit([options.compiler, *objects, *library, options.library, "-o", program, "-ltbb"])
         yield f"{pathlib.Path(options.compiler).name} {options.level} {flags}".strip(), program
 
 

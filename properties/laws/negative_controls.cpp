@@ -185,7 +185,7 @@ struct wrong_after {
     for (index i = 0; i < tile.size(); ++i) s = (*this)(s, lift(tile[i]));
     return s;
   }
-  state lift_tile(const auto& tile, const state& before) const {
+  state lift_tile_after(const state& before, const auto& tile) const {
     const state s = lift_tile(tile);
     return s.top > before.top ? s : identity();
   }

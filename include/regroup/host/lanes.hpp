@@ -99,6 +99,12 @@ constexpr state_of<M> leaf(const M& m, const Tile& t) {
   }
 }
 
+/// What such a tile adds to the state of tiles before it.
+template <class M, class Tile>
+constexpr state_of<M> leaf(const M& m, const Tile& t, const state_of<M>& before) {
+  return m.lift_tile_after(before, t);
+}
+
 template <class Load>
 template <class M, class Map>
 constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
@@ -195,18 +201,13 @@ void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M
   });
 }
 
-/// The leaf of a tile of at least one element, or what it adds to the state of elements before it.
+/// The leaf of a tile of at least one element, or what it adds to the state `before`.
 template <class M, class Load, class... State>
 state_of<M> leaf_of(const M& m, const tile<Load>& t, const State&... before) {
   using element = std::remove_cvref_t<decltype(t[0])>;
   std::optional<state_of<M>> state;
-  run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>([&] {
-    if constexpr (sizeof...(before) > 0) {
-      state.emplace(m.lift_tile(t, before...));
-    } else {
-      state.emplace(leaf(m, t));
-    }
-  });
+  run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>(
+      [&] { state.emplace(leaf(m, t, before...)); });
   return *std::move(state);
 }
 template <class M, class X>
@@ -232,11 +233,15 @@ forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index l
   for (index t = first; t < last; ++t) {
     const index n = std::min(tile_elements, s.size() - t * tile_elements);
     with_tile(s, t * tile_elements, n, [&](const auto& elements) {
-      const auto add = [&](const auto&... before) { nodes.push(m, {0, t, leaf_of(m, elements, before...)}); };
-      if constexpr (has_lift_tile_after<M, std::remove_cvref_t<decltype(elements)>>) {
-        if (!nodes.empty()) return add(nodes.nodes().front().state);
+      using tile_type = std::remove_cvref_t<decltype(elements)>;
+      if constexpr (has_lift_tile_after<M, tile_type>) {
+        if (!nodes.empty()) return nodes.push(m, {0, t, leaf_of(m, elements, nodes.nodes().front().state)});
       }
-      add();
+      static_assert(has_lift_tile_after<M, tile_type> ||
+                        !requires(M& any, const state_of<M>& before) { any.lift_tile_after(before, elements); },
+                    "regroup: `lift_tile_after` is const, stands beside a `lift_tile`, and belongs to a monoid that declares "
+                    "itself commutative and exact; nothing would call this one");
+      nodes.push(m, {0, t, leaf_of(m, elements)});
     });
   }
   return nodes;

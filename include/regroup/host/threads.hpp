@@ -105,8 +105,9 @@ class pool {
       }
       fold_rows(b, first, last, m, sink);
     };
+    if (concurrency_ <= 1) return fold_whole(0, b.size());
     const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16);
-    const std::vector<chunk> chunks = chunks_of(b, level, group);
+    const std::vector<chunk> chunks = chunks_of(b, level, grain_tiles, group);
     if (chunks.size() <= 1) return fold_whole(0, b.size());
     std::vector<forest<state_of<M>>> parts(chunks.size());
     each(static_cast<index>(chunks.size()), [&](index i) {
@@ -152,7 +153,7 @@ class pool {
       scan.finish();
     };
     const int level = std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0);
-    const std::vector<chunk> chunks = chunks_of(b, level, group);
+    const std::vector<chunk> chunks = chunks_of(b, level, index{1} << level, group);
     if (chunks.size() <= 1) return scan_rows(0, b.size());
     std::vector<chunk> whole;
     std::ranges::copy_if(chunks, std::back_inserter(whole), [](const chunk& c) { return !c.is_part; });
@@ -220,7 +221,7 @@ class pool {
     return group > 1 && are_enough(*this, in.size(), in[0].size()) ? group : 1;
   }
 
-  /// The level of chunks: 2^level tiles, aligned; where there are many tiles, at most `a_worker` chunks for each worker. It
+  /// The level of parts: 2^level tiles, aligned; where there are many tiles, about `a_worker` parts for each worker. It
   /// affects speed only: any level gives the same bits.
   [[nodiscard]] int level_of(index tiles, index a_worker) const {
     const index most = a_worker * std::max<index>(concurrency_, 1);
@@ -228,12 +229,13 @@ class pool {
     while ((tiles >> level) > most) ++level;
     return level;
   }
+  /// Parts of 2^level tiles of the rows that are longer, and of the others as many together as have `grain` tiles.
   template <batch Batch>
-  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level, index group) const {
+  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level, index grain, index group) const {
     std::vector<chunk> chunks;
     if (concurrency_ <= 1) return chunks;
     const index whole = index{1} << level;
-    const index enough = whole * tile_elements;
+    const index enough = grain * tile_elements;
     index first = 0;
     index elements = 0;
     const auto close = [&](index row) {
@@ -242,7 +244,7 @@ class pool {
     };
     for (index row = 0; row < b.size(); ++row) {
       const index n = b[row].size();
-      if (n > enough && group == 1) {
+      if (n > whole * tile_elements && group == 1) {
         close(row);
         for (index t = 0; t < tiles_of(n); t += whole) {
           chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});

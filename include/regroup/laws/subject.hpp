@@ -168,12 +168,12 @@ void algebra(std::vector<law<M, X>>& all) {
   }
   if constexpr (has_lift_tile_after<M, host::tile<host::load_from<X>>>) {
     add("tile lift after a state", strength::bitwise, 2, [](const scene& s) {
-      s.equal.names = {{"s lift_tile(t, s)", "s lift_tile(t)"}};
+      s.equal.names = {{"s lift_tile_after(s, t)", "s lift_tile(t)"}};
       const std::span<const X> xs = s.xs.subspan(groups(s.xs.size(), 2, s.word)[1]);
       if (xs.empty()) return;
       const State before = operands(s, 2)[0];
       const host::tile<host::load_from<X>> tile{{xs.data()}, static_cast<index>(xs.size())};
-      s.equal(s.exact(before, s.exact.lift_tile(tile, before)), s.exact(before, s.exact.lift_tile(tile)));
+      s.equal(s.exact(before, s.exact.lift_tile_after(before, tile)), s.exact(before, s.exact.lift_tile(tile)));
     });
   }
   add("lower is pure", strength::bitwise, 1, [](const scene& s) {

@@ -13,6 +13,7 @@
 #include <functional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/error.hpp"
@@ -72,7 +73,7 @@ class top_k {
   /// Those of a tile's k largest that are among them once `before` is.
   template <class Tile>
     requires(!requires(const Tile& tile) { tile.elements(); })
-  constexpr state lift_tile(const Tile& tile, const state& before) const {
+  constexpr state lift_tile_after(const state& before, const Tile& tile) const {
     const bool is_full = k_ > 0 && before.size() == k_ && before.back().position != detail::no_position;
     return largest(tile, is_full ? &before.back() : nullptr);
   }
@@ -80,29 +81,32 @@ class top_k {
  private:
   /// The k largest of a tile that come before `last`, if there is one.
   template <class Tile>
-  constexpr state largest(const Tile& tile, const indexed<T>* last) const {
-    constexpr index together = 32;  // elements that are passed over at once, where none comes in
-    constexpr index many = 128;
+  [[gnu::always_inline]] constexpr state largest(const Tile& tile, const indexed<T>* last) const {
+    constexpr index many = 128, some = 32;  // elements that are passed over at once, where none comes in
     constexpr bool ascends = requires { tile.load().numbered; };
-    std::size_t kept = std::min(k_, static_cast<std::size_t>(tile.size()));
+    const index n = tile.size();
+    const std::size_t kept = std::min(k_, static_cast<std::size_t>(n));
     if (kept == 0) return room(0);
     const auto value = [&](index i) { return static_cast<T>(widen(tile[i].value)); };
-    // The first `kept` of all so far are among the first `count` of these.
-    std::vector<indexed<T>> best(std::min(2 * kept, static_cast<std::size_t>(tile.size())) + together);
-    std::size_t count = 0;
-    // No smaller value comes in, nor what is not before the last.
-    T least = last != nullptr ? last->value : floor_of(tile.size(), kept, value);
-    const auto are_out = [&](index first, const auto n) {
+    // No smaller value comes in, nor what is not before the last. (After other tiles few elements come in, or, where values
+    // rise, nearly all; then the floor is worth its price.)
+    bool has_floor = last == nullptr;
+    T least = has_floor ? floor_of(n, kept, value) : last->value;
+    const auto are_out = [&](index first, const auto length) {
       const auto all = [&](const auto& stays_out) {
         int out = 0;
-        for (index i = 0; i < n; ++i) out += stays_out(value(first + i)) ? 1 : 0;
-        return out == n;
+        for (index i = 0; i < length; ++i) out += stays_out(value(first + i)) ? 1 : 0;
+        return out == length;
       };
       // Of equal values the later ones stay out too, where positions ascend.
       const bool is_later = ascends && last != nullptr && last->position < tile[first].position;
       return is_later ? all([&](T x) { return x <= least; }) : all([&](T x) { return x < least; });
     };
+    // The first `kept` of all so far are among the first `count` of these.
+    std::vector<indexed<T>> best;
+    std::size_t count = 0;
     const auto take = [&](index first, index end) {
+      if (best.empty()) best.resize(std::min(2 * kept, static_cast<std::size_t>(n)) + some);
       for (index i = first; i < end; ++i) {
         if (value(i) < least) continue;
         best[count] = {value(i), tile[i].position};
@@ -112,21 +116,29 @@ class top_k {
       select(best, kept, count);
       last = &best[kept - 1];
       least = last->value;
+      if (std::exchange(has_floor, true)) return;
+      const T floor = floor_of(n, kept, value);
+      if (least < floor) {  // which an element may equal and come in
+        least = floor;
+        last = nullptr;
+      }
     };
-    index i = 0;
-    for (; i + many <= tile.size(); i += many) {
-      if constexpr (requires { tile.load().template meanwhile<top_k>(i); }) tile.load().template meanwhile<top_k>(i);
-      if (are_out(i, std::integral_constant<index, many>{})) continue;
-      for (index some = i; some < i + many; some += together) {
-        if (!are_out(some, std::integral_constant<index, together>{})) take(some, some + together);
+    for (index i = 0; i < n;) {
+      if (i + many <= n) {
+        if constexpr (requires { tile.load().template meanwhile<top_k>(i); }) tile.load().template meanwhile<top_k>(i);
+        if (are_out(i, std::integral_constant<index, many>{})) {
+          i += many;
+          continue;
+        }
+      }
+      for (const index end = std::min(i + many, n); i < end; i += some) {
+        if (i + some > end || !are_out(i, std::integral_constant<index, some>{})) take(i, std::min(i + some, end));
       }
     }
-    for (; i < tile.size(); i += together) take(i, std::min(i + together, tile.size()));
     if (count > kept) select(best, kept, count);
-    kept = std::min(kept, count);
-    sort(best, kept);
-    state s = room(kept);
-    std::copy_n(best.begin(), kept, s.begin());
+    sort(best, std::min(kept, count));
+    state s = room(std::min(kept, count));
+    std::copy_n(best.begin(), std::min(kept, count), s.begin());
     return s;
   }
   /// Puts the first `kept` of the first `count` before the others. Not inlined, nor is `sort`: loops around them are compiled
