@@ -236,8 +236,7 @@ class pool {
     if (concurrency_ <= 1) return chunks;
     const index whole = index{1} << level;
     const index enough = grain * tile_elements;
-    index first = 0;
-    index elements = 0;
+    index first = 0, elements = 0;
     const auto close = [&](index row) {
       if (first < row) chunks.push_back({0, first, row, false});
       elements = 0;
