@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# regroup_tests(FOLDER [ONE_TARGET level] [BUT name ...] [VARIANTS asan|tsan ... [WITHOUT name ...]]): every FOLDER/*.cpp becomes
-# part of the GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same sources without some, and
-# the library's, once more under a sanitizer, with REGROUP_SMALL in the environment so that the tests choose small sizes.
+# regroup_tests(FOLDER [ONE_TARGET level] [BUT name ...] [VARIANTS asan|tsan ... [ALONE] [WITHOUT name ...] [TSAN name ...]]): every
+# FOLDER/*.cpp becomes part of the GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same
+# sources without some, for tsan perhaps only few, and the library's, under a sanitizer, with REGROUP_SMALL in the environment
+# so that the tests choose small sizes. Where they have only one size, variants ALONE are enough.
 # ONE_TARGET, and the variants, compile what they test for one instruction set rather than three, and no further than that
 # level (-O0, -O1): a quarter of the time, or a third. Sources named after BUT have them all, in a program
 # test_FOLDER_targets of their own: a linker would keep either's copy for both.
@@ -41,7 +42,7 @@ function(regroup_folder_program program folder sources)
 endfunction()
 
 function(regroup_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" ONE_TARGET "BUT;VARIANTS;WITHOUT")
+  cmake_parse_arguments(PARSE_ARGV 1 arg ALONE ONE_TARGET "BUT;VARIANTS;WITHOUT;TSAN")
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(NOT sources)
     return()
@@ -53,8 +54,10 @@ function(regroup_tests folder)
       list(REMOVE_ITEM others ${arg_BUT})
       regroup_folder_program(test_${folder}_targets ${folder} "${arg_BUT}")
     endif()
-    regroup_folder_program(test_${folder} ${folder} "${others}" ${arg_ONE_TARGET} ${regroup_one_target_flags}
-      ${regroup_one_target_warnings})
+    if(NOT (arg_ALONE AND REGROUP_SANITIZED_TESTS))
+      regroup_folder_program(test_${folder} ${folder} "${others}" ${arg_ONE_TARGET} ${regroup_one_target_flags}
+        ${regroup_one_target_warnings})
+    endif()
   else()
     regroup_folder_program(test_${folder} ${folder} "${sources}")
   endif()
@@ -63,11 +66,15 @@ function(regroup_tests folder)
     return()
   endif()
   list(TRANSFORM arg_WITHOUT REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/\\1.cpp")
+  list(TRANSFORM arg_TSAN REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/\\1.cpp")
   foreach(variant IN LISTS arg_VARIANTS)
     regroup_library_variant(${variant})
     set(program test_${folder}_${variant})
     set(some ${sources})
     list(REMOVE_ITEM some "" ${arg_WITHOUT})
+    if(variant STREQUAL tsan AND arg_TSAN)
+      set(some ${arg_TSAN})
+    endif()
     add_executable(${program} ${some})
     regroup_test_program(${program} ${folder})
     target_link_libraries(${program} PRIVATE regroup_${variant})

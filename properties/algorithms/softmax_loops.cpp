@@ -107,6 +107,7 @@ void expect_same_apart(index n, const Verb& verb, const std::string& what) {
 template <class X, class Y>
 void rows_apart() {
   for (const index n : {1, 37, 257, 1000, 4095, 4097, 33'000, 65'537, 70'001, 300'000}) {
+    if (order::small() && n > 70'000) continue;
     expect_same_apart<X, Y>(
         n, [](const auto& ex, const auto& x, const auto& y, index) { softmax(ex, x, y, {.scale = 0.75}); }, "softmax");
     expect_same_apart<X, Y>(
@@ -127,6 +128,7 @@ template <class X, class Y>
 void all_verbs() {
   using real = regroup::widened<X>;
   for (const index n : {1, 16, 37, 127, 128, 129, 500, 1000, 4095, 4097, 33'000, 65'536, 65'537, 400'001}) {
+    if (order::small() && n > 70'000) continue;
     for (const double scale : {1.0, -0.7}) {
       expect_same<X, Y>(n, [&](const auto& ex, const auto& x, const auto& y) { softmax(ex, x, y, {.scale = scale}); },
                         "softmax");

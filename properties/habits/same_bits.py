@@ -2,8 +2,7 @@
 """same_bits.py --golden FILE --root DIRECTORY --program PROGRAM [--library FILE --compiler COMPILER --level=-O2 -- FLAGS...]
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits: what
-PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level: the program once with
-each FLAGS, the library with the last.
+PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level with FLAGS.
 Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
 """
 import argparse
@@ -56,27 +55,21 @@ def flags_of(source):
     return [f"-march=x86-64-{level}", *extensions.get(more, [])] if level else []
 
 
-def programs(options, here, folder):
-    """Yields what is to be compared, by name. What is for one instruction set has flags of its own, and comes from the library
-    at -O2, and where this processor lacks the set, since nothing can run it; but at -O0 everything is compiled, to see that
-    it can be."""
-    if not options.compiler:
-        yield "the program", options.program
-        return
+def compiled(options, here, folder):
+    """The program, compiled here. What is for one instruction set has flags of its own, and comes from the library at -O2, and
+    where this processor lacks the set, since nothing can run it; but at -O0 everything is compiled, to see that it can be."""
     # As CMake gives it to consumers; there g++ contracts a * b + c.
     command = [options.compiler, options.level, "-std=gnu++20", "-I", str(options.root / "include")]
     sources = sorted((options.root / "src").glob("*.cpp"))
-    compiled = {"-O0": targets, "-O2": []}.get(options.level, here)
-    kernels = [source for source in sources if target_of(source) in compiled]
+    of_targets = {"-O0": targets, "-O2": []}.get(options.level, here)
+    kernels = [source for source in sources if target_of(source) in of_targets]
     others = [source for source in sources if not target_of(source)]
-    library = compile_each(command, kernels, os.path.join(folder, "kernels"))
-    library += compile_each([*command, *options.flags[-1].split()], others, os.path.join(folder, "library"))
-    for flags in options.flags:
-        objects = compile_each([*command, *flags.split()], [options.root / "properties/programs/bits.cpp"],
-                               os.path.join(folder, "with" + flags.replace(" ", "")))
-        program = os.path.join(folder, "bits")
-        run_or_exit([options.compiler, *objects, *library, options.library, "-o", program, "-ltbb"])
-        yield f"{pathlib.Path(options.compiler).name} {options.level} {flags}".strip(), program
+    objects = compile_each(command, kernels, os.path.join(folder, "kernels"))
+    objects += compile_each([*command, *options.flags], [options.root / "properties/programs/bits.cpp", *others],
+                            os.path.join(folder, "others"))
+    program = os.path.join(folder, "bits")
+    run_or_exit([options.compiler, *objects, options.library, "-o", program, "-ltbb"])
+    return program
 
 
 targets = ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf16", "x86-64-v4-amx")
@@ -96,15 +89,16 @@ if not golden:
 here = [target for target in targets if printed(options.program, target) is not None]
 different = 0
 with tempfile.TemporaryDirectory() as folder:
-    for name, program in programs(options, here, folder):
-        for target in here:
-            found = printed(program, target)
-            if found is None:
-                sys.exit(f"{name} does not find {target}, which {options.program} does")
-            for case in sorted(golden.keys() | found.keys()):
-                if golden.get(case) != found.get(case):
-                    different += 1
-                    print(f"{case} by {name} on {target}: {found.get(case)}, golden {golden.get(case)}")
-        print(f"{name}: {len(golden)} cases on {', '.join(here)}")
+    program = compiled(options, here, folder) if options.compiler else options.program
+    name = " ".join([pathlib.Path(options.compiler).name, options.level, *options.flags]) if options.compiler else "the program"
+    for target in here:
+        found = printed(program, target)
+        if found is None:
+            sys.exit(f"{name} does not find {target}, which {options.program} does")
+        for case in sorted(golden.keys() | found.keys()):
+            if golden.get(case) != found.get(case):
+                different += 1
+                print(f"{case} by {name} on {target}: {found.get(case)}, golden {golden.get(case)}")
+print(f"{name}: {len(golden)} cases on {', '.join(here)}")
 print(f"{different} differences")
 sys.exit(different != 0)
