@@ -74,22 +74,20 @@ class checker {
       : m_(m), generate_(generate), options_(options), reference_(reference) {
     algebra(laws_);
     if (options.idempotent) {
-      laws_.push_back({"idempotence", strength::within, 24, false,
+      laws_.push_back({"idempotence", strength::within, 24, false, 1,
                        [](const scene<M, X>& s) {
                          s.equal.names = {{"s + s", "s"}};
                          idempotence(s.m, operands(s, 1)[0], s.equal);
-                       },
-                       nullptr});
+                       }});
     }
     if constexpr (!std::same_as<Reference, no_reference>) {
-      laws_.push_back({"fold = reference", strength::within, 24, false,
+      laws_.push_back({"fold = reference", strength::within, 24, false, 1,
                        [this](const scene<M, X>& s) {
                          s.equal.depth = s.n();
                          s.equal.answers = true;
                          s.equal.names = {{"fold", "reference"}};
                          s.equal(s.m.lower(fold(s.m, s.lifted().all(), {s.word})), reference_(s.xs));
-                       },
-                       nullptr});
+                       }});
     }
     if constexpr (Options::folds) executors(laws_);
   }
@@ -313,7 +311,7 @@ class checker {
       return "with " + std::to_string(xs.size()) + " elements drawn from " +
              list(0, std::min(t.elements.size(), xs.size()));
     }
-    const cuts at = l.cut ? l.cut(xs.size(), t.shape) : cuts{0, xs.size()};
+    const cuts at = groups(xs.size(), l.operands, t.shape);
     if (at.size() == 2) return "with " + list(0, xs.size());
     std::string text;
     for (std::size_t g = 0; g + 1 < at.size(); ++g) {

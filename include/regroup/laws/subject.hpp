@@ -46,12 +46,13 @@ struct law {
   enum class strength { bitwise, within, declared } asks = strength::bitwise;  ///< declared: within, bitwise if strict
   int most = 24;                                                               ///< elements to a case
   bool is_long = false;  ///< a few elements repeated to a length about the edges of lanes and tiles
+  std::size_t operands = 1;  ///< the groups that it cuts its elements into
   std::function<void(const scene<M, X>&)> run;
-  std::function<cuts(std::size_t, std::uint64_t)> cut;
 };
 
 /// Cuts n elements into k groups: evenly for even words, anywhere for odd ones.
 inline cuts groups(std::size_t n, std::size_t k, std::uint64_t word) {
+  if (k == 0) return {};
   cuts at{0};
   for (std::size_t i = 1; i < k; ++i) {
     const std::size_t even = (i * n + k - 1) / k;
@@ -97,9 +98,8 @@ void algebra(std::vector<law<M, X>>& all) {
   using scene = scene<M, X>;
   using strength = typename law<M, X>::strength;
   using State = state_of<M>;
-  const auto add = [&](std::string_view name, strength asks, std::size_t k, auto run) {
-    all.push_back({name, asks, k == 0 ? 0 : 24, false, run,
-                   [k](std::size_t n, std::uint64_t word) { return k == 0 ? cuts{} : groups(n, k, word); }});
+  const auto add = [&](std::string_view name, strength asks, std::size_t k, void (*run)(const scene&)) {
+    all.push_back({name, asks, k == 0 ? 0 : 24, false, k, run});
   };
 
   add("identity + identity", strength::bitwise, 0, [](const scene& s) {
@@ -235,8 +235,8 @@ template <class M, class X>
 void executors(std::vector<law<M, X>>& all) {
   using scene = scene<M, X>;
   using strength = typename law<M, X>::strength;
-  const auto add = [&](std::string_view name, strength asks, auto run) {
-    all.push_back({name, asks, 8, true, run, nullptr});
+  const auto add = [&](std::string_view name, strength asks, void (*run)(const scene&)) {
+    all.push_back({name, asks, 8, true, 1, run});
   };
   add(has_lift_tile<M, host::tile<host::load_from<X>>> ? "tile lift = fold of its elements" : "reduce = fold",
       strength::within, [](const scene& s) {
