@@ -52,7 +52,6 @@ struct law {
 
 /// Cuts n elements into k groups: evenly for even words, anywhere for odd ones.
 inline cuts groups(std::size_t n, std::size_t k, std::uint64_t word) {
-  if (k == 0) return {};
   cuts at{0};
   for (std::size_t i = 1; i < k; ++i) {
     const std::size_t even = (i * n + k - 1) / k;
