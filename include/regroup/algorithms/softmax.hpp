@@ -168,6 +168,20 @@ auto output_rows(const View& x, Out& y, int axis, const char* verb) {
   return rows(axes_last(out, {axis}));
 }
 
+/// What softmax's verbs make of a row's state alone, so that rows abreast have it made side by side: the logsumexp, for `put`
+/// where somebody takes it, and the map of the row's elements.
+template <class Map, std::floating_point Real, class Put>
+struct look_at_state {
+  using state = typename log_sum_exp<Real>::state;
+  scaled<Real> seen;
+  const Put* put;
+  constexpr Map map(state s) const { return Map(seen, s); }
+  constexpr Map operator()(index row, state s) const {
+    if (put != nullptr) (*put)(row, log_sum_exp<Real>{}.lower(s));
+    return map(s);
+  }
+};
+
 /// softmax and log_softmax: they differ in the map of the second sweep.
 template <template <class> class Map, executor Executor, class View, class Out, class Real>
 void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<Real>& options, const char* verb) {
@@ -182,16 +196,7 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
   } else if (in.length() == 0) {
     return;  // nothing is written, however many rows of nothing there are
   }
-  each_row(ex, in, out, seen, [&](index row, typename log_sum_exp<Real>::state state) {
-    if (put) (*put)(row, log_sum_exp<Real>{}.lower(state));
-    return Map<Real>(seen, state);
-  });
-}
-
-/// Puts the logsumexp of states. Independent of the executor, so one instantiation serves all with the same worker.
-template <std::floating_point Real, class Put>
-auto logarithms(const Put& put) {
-  return [&](index row, typename log_sum_exp<Real>::state state) { put(row, log_sum_exp<Real>{}.lower(state)); };
+  each_row(ex, in, out, seen, look_at_state<Map<Real>, Real, places>{seen, put ? &*put : nullptr});
 }
 
 }  // namespace softmax_parts
@@ -238,7 +243,8 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   const auto in = softmax_parts::rows_along(x, options.axis, "logsumexp");
   const auto put = verbs::output(x, out, in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
-  softmax_parts::each_row(worker_of(ex), in, std::nullopt, seen, softmax_parts::logarithms<real>(put));
+  using look = softmax_parts::look_at_state<softmax_parts::no_map, real, decltype(put)>;
+  softmax_parts::each_row(worker_of(ex), in, std::nullopt, seen, look{seen, &put});
 }
 
 }  // namespace regroup

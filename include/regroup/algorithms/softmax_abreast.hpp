@@ -30,7 +30,11 @@ inline constexpr index longest_row_abreast = 3 * lanes / 2;
 template <class X, class Y, std::floating_point Real>
 class abreast_sweep {
   using pack = host::pack<Real>;
+  using row_state = typename log_sum_exp<Real>::state;
   static constexpr index abreast = host::abreast;
+  /// Whether a look makes its map of the state alone, and so side by side for a group.
+  template <class Look>
+  static constexpr bool looks_at_state = requires(const Look& look, row_state s) { look.map(s); };
 
  public:
   abreast_sweep(index length, scaled<Real> seen)
@@ -45,16 +49,21 @@ class abreast_sweep {
   void rows(const In& in, const Out& out, index first, index last, const Look& look) {
     for (index row = first; row < last;) {
       grid<const X> x = in.grid_at(row, std::min(last - row, abreast));
+      pack m, s;
       if constexpr (std::same_as<Out, std::nullopt_t>) {
-        pack m, s;
         states(x, m, s);
-        for (index k = 0; k < x.rows; ++k) look(row + k, {m.get(k), s.get(k)});
+        show(look, row, x.rows, m, s);
       } else {
         const grid<Y> y = out.grid_at(row, x.rows);
         x.rows = y.rows;
-        pack m, s;
         states(x, m, s);
-        write(y, [&](index k) { return look(row + k, {m.get(k), s.get(k)}); });
+        using map = std::invoke_result_t<const Look&, index, row_state>;
+        if constexpr (looks_at_state<Look>) {
+          show(look, row, y.rows, m, s);
+          write<map::outputs>(y, m, abreast, [&](index k) { return look.map({m.get(k), s.get(k)}); });
+        } else {
+          write<map::outputs>(y, m, y.rows, [&](index k) { return look(row + k, {m.get(k), s.get(k)}); });
+        }
       }
       row += x.rows;
     }
@@ -102,7 +111,9 @@ class abreast_sweep {
     Real* const w = weights();
     fold(detail::peak<Real>{}, [&](index i, index k) { return seen_(x[i * abreast + k]); }, m);
     for (index k = 0; k < abreast; ++k) m.set(k, detail::peak<Real>{}.lower(m.get(k)));
-    for (index k = 0; k < abreast; ++k) {
+    int strange = 0;
+    for (index k = 0; k < abreast; ++k) strange |= math::is_finite(m.get(k)) ? 0 : 1;
+    for (index k = 0; strange != 0 && k < abreast; ++k) {
       if (!math::is_finite(m.get(k))) m.set(k, maximum_of(strided<const Real>{x + k, length_, abreast}, length_, seen_));
     }
     const X* const later = from.first + abreast * from.pitch;  // the next group, where memory may bring it already
@@ -128,18 +139,44 @@ class abreast_sweep {
       out.set(k, perfect(m, std::span(of_row.data(), count)));
     }
   }
-  /// The outputs of the rows, row k by the map map_of(k).
-  template <class MapOf>
-  void write(const grid<Y>& y, const MapOf& map_of) {
-    using map = std::invoke_result_t<const MapOf&, index>;
-    static_assert(std::is_trivially_copyable_v<map>);
-    alignas(map) std::array<std::byte, abreast * sizeof(map)> bytes;
-    map* const maps = reinterpret_cast<map*>(bytes.data());
-    for (index k = 0; k < y.rows; ++k) std::construct_at(maps + k, map_of(k));
-    for (index k = y.rows; k < abreast; ++k) std::construct_at(maps + k, maps[y.rows - 1]);
+  /// Shows `count` rows from `row` on to look; what it makes of states alone is computed side by side.
+  template <class Look>
+  static void show(const Look& look, index row, index count, const pack& m, const pack& s) {
+    if constexpr (looks_at_state<Look>) {
+      if (look.put == nullptr) return;
+      pack value;
+      for (index k = 0; k < abreast; ++k) value.set(k, log_sum_exp<Real>{}.lower({m.get(k), s.get(k)}));
+      for (index k = 0; k < count; ++k) (*look.put)(row + k, value.get(k));
+    } else {
+      for (index k = 0; k < count; ++k) look(row + k, {m.get(k), s.get(k)});
+    }
+  }
+  /// The outputs of the rows, of row k < count by map_of(k), which are all of one kind, or zeros.
+  template <row_map_kind Kind, class MapOf>
+  void write(const grid<Y>& y, const pack& m, index count, const MapOf& map_of) {
+    pack a{}, b{}, shown{}, value;
+    std::array<index, abreast> single;
+    const auto set = [&](index k) {
+      const row_map<Real> map = map_of(k).of_row();
+      a.set(k, map.a);
+      b.set(k, map.b);
+      if constexpr (Kind != row_map_kind::shares_of_weights) return;
+      shown.set(k, map.kind == Kind ? Real{1} : Real{0});
+      single[static_cast<std::size_t>(k)] = map.single;
+      value.set(k, map.value);
+    };
+    for (index k = 0; k < count; ++k) set(k);
     const Real* const x = elements();
     Real* const values = weights();
-    each([&](index at, index k) { values[at] = static_cast<Real>(maps[k](x[at], values[at])); }, [](index) {});
+    each([&, top = m, seen = seen_](index at, index k) {  // without aliases
+      if constexpr (Kind == row_map_kind::weights) {
+        values[at] *= a.get(k);
+      } else if constexpr (Kind == row_map_kind::differences) {
+        values[at] = (seen(x[at]) - top.get(k)) - b.get(k);
+      } else {
+        values[at] = math::select(shown.get(k) != 0, values[at] * a.get(k) * b.get(k), Real{0});
+      }
+    }, [](index) {});
     if constexpr (std::same_as<Y, Real>) {
       host::unpack_rows(values, y);
     } else {
@@ -151,7 +188,10 @@ class abreast_sweep {
       }
       host::unpack_rows(narrow, y);
     }
-    for (index k = 0; k < y.rows; ++k) finish_row(maps[k], strided<Y>{y.first + k * y.pitch, length_, y.stride}, 0, length_);
+    if constexpr (Kind != row_map_kind::shares_of_weights) return;
+    for (index k = 0; k < y.rows; ++k) {
+      if (const index i = single[static_cast<std::size_t>(k)]; i >= 0) y(i, k) = static_cast<Y>(value.get(k));
+    }
   }
 
   scaled<Real> seen_;

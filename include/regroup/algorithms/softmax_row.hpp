@@ -113,9 +113,10 @@ scaled<Real> scale_of(double s, const char* whose = "a softmax's scale") {
   return {static_cast<Real>(s)};
 }
 
+/// `value`, which is not -0, or NaN where m is not finite: m - m is 0 or NaN.
 template <std::floating_point Real>
 constexpr Real nan_unless_finite(Real m, Real value) {
-  return math::is_finite(m) ? value : std::numeric_limits<Real>::quiet_NaN();
+  return value + (m - m);
 }
 
 /// What the outputs of a row are, of its weights w: w a, or (w a) b; or of its elements: (x scale - M) - b; or zeros; and a
@@ -127,6 +128,12 @@ struct row_map {
   Real a, b;
   std::int64_t single = -1;
   Real value = 0;
+};
+
+/// No outputs.
+struct no_map {
+  template <class Seen, class State>
+  constexpr no_map(const Seen&, const State&) {}
 };
 
 /// An element of softmax: exp(x - M) (1 / s), and NaN throughout a row whose M is infinite or NaN. One division a row:

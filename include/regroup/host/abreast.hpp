@@ -130,6 +130,10 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
       auto& s = lane[static_cast<std::size_t>(j)];
       for (index k = 0; k < abreast; ++k) s.set(k, regroup::lift(m, at(i, k)));
     };
+    const auto lift_two = [&](index j, index left, index right) {
+      auto& s = lane[static_cast<std::size_t>(j)];
+      for (index k = 0; k < abreast; ++k) s.set(k, m(regroup::lift(m, at(left, k)), regroup::lift(m, at(right, k))));
+    };
     const auto add = [&](index j, index i, index folded) {
       auto& s = lane[static_cast<std::size_t>(j)];
       for (index k = 0; k < abreast; ++k) s.set(k, regroup::append(m, folded, s.get(k), at(i, k)));
@@ -142,12 +146,20 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
     };
     if constexpr (is_commutative<M>) {
       index count = std::min(n, lanes);
-      for (index j = 0; j < count; ++j) lift(j, j);
-      for (index i = count; i < n; i += lanes) {
-        for (index j = 0; j < std::min(lanes, n - i); ++j) add(j, i + j, i / lanes);
+      const auto half_of = [](index some) { return static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(some))) / 2; };
+      if (n > lanes || n == 1) {
+        for (index j = 0; j < count; ++j) lift(j, j);
+        for (index i = count; i < n; i += lanes) {
+          for (index j = 0; j < std::min(lanes, n - i); ++j) add(j, i + j, i / lanes);
+        }
+      } else {  // halved for the first time as elements are lifted
+        const index half = half_of(n);
+        for (index j = 0; j + half < n; ++j) lift_two(j, j, j + half);
+        for (index j = n - half; j < half; ++j) lift(j, j);
+        count = half;
       }
       while (count > 1) {
-        const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
+        const index half = half_of(count);
         for (index j = 0; j + half < count; ++j) combine(j, j, j + half);
         count = half;
       }
