@@ -299,6 +299,19 @@ class tile_sweep {
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
 };
 
+/// y[i] = map(x[i], weight(x[i])), and the single outputs of the map, by an executor's threads.
+template <executor Executor, class X, class Y, class Map, std::floating_point Real>
+void write_row(const Executor& ex, const strided<X>& x, const strided<Y>& y, const Map& map, const weight<Real>& w) {
+  ex.for_each(tiles_of(x.count), static_cast<double>(tile_elements), [&](index t) {
+    const index first = t * tile_elements;
+    const index last = std::min(first + tile_elements, x.count);
+    host::dispatch([&] {
+      for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i], w(x[i])));
+    });
+  });
+  finish_row(map, y, 0, x.count);
+}
+
 /// Sweeps any row, from any type to any other, by an executor's folds.
 template <executor Executor, std::floating_point Real>
 class far_sweep {
@@ -312,23 +325,11 @@ class far_sweep {
     if constexpr (std::same_as<Out, std::nullopt_t>) {
       look(row, state);
     } else {
-      const auto map = look(row, state);
-      write(x, out[row], [w = weight<Real>{seen_, state.m}, map](const auto& e) { return map(e, w(e)); });
-      finish_row(map, out[row], 0, x.size());
+      write_row(ex_, x, out[row], look(row, state), weight<Real>{seen_, state.m});
     }
   }
 
  private:
-  template <class X, class Y, class Map>
-  void write(const strided<X>& x, const strided<Y>& y, const Map& map) const {
-    ex_.for_each(tiles_of(x.count), static_cast<double>(tile_elements), [&](index t) {
-      const index first = t * tile_elements;
-      const index last = std::min(first + tile_elements, x.count);
-      host::dispatch([&] {
-        for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i]));
-      });
-    });
-  }
   template <class Row, class M>
   state_of<M> fold(const Row& row, const M& m) const {
     state_of<M> result = m.identity();
