@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A softmax over what lies on many machines: each rank has a part of the row, of any length. `mpiexec -n 3 ranks`; the
-// logarithm of the sum has the same bits on any number of ranks.
-#include <algorithm>
+// A softmax over what lies on many machines: each rank has a part of the row, of any length. `mpiexec -n 3 ranks`; results
+// have the same bits on any number of ranks.
 #include <cmath>
 #include <cstdio>
 #include <vector>
 
-#include "regroup/mpi/ranks.hpp"
+#include "regroup/mpi/softmax.hpp"
 #include "regroup/regroup.hpp"
 
 int main() {
@@ -19,7 +18,7 @@ int main() {
   for (regroup::index i = first; i < last; ++i) mine.push_back(logit(i));
 
   const float lse = regroup::reduce(all, mine, regroup::log_sum_exp<float>{});
-  std::ranges::transform(mine, mine.begin(), [lse](float x) { return regroup::math::exp(x - lse); });  // probabilities
+  regroup::softmax(all, mine, mine);  // probabilities, in place
   std::vector<float> cumulative(mine.size());
   regroup::inclusive_scan(all, mine, cumulative, regroup::plus<float>{});
 

@@ -45,6 +45,7 @@ TABLE = {
     "mpi/communicator": ("error", "view"),
     "mpi": ("mpi/communicator", "host", "reduce", "scan", "stream"),
     "mpi/attention": ("mpi", "algorithms"),
+    "mpi/softmax": ("mpi", "algorithms"),
     "laws": ("monoid", "members"),
     "laws/bounds_of_sums": ("laws", "monoids"),
     "laws/bounds_of_weights": ("laws/bounds_of_sums",),

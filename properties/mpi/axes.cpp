@@ -16,34 +16,6 @@ namespace {
 using order::digest_of;
 using regroup::seq;
 using regroup::shape;
-using regroup::view;
-
-/// An array of these extents, and where it is cut.
-struct cut_array {
-  shape extents;
-  int axis;
-  std::vector<index> at;
-
-  cut_array(const shape& e, int cut_axis, order::dice& random) : extents(e), axis(cut_axis), at(cuts(e[axis], random)) {}
-
-  [[nodiscard]] index size() const { return view<float>(nullptr, extents).size(); }
-  template <class T>
-  [[nodiscard]] view<T> whole(T* x) const {
-    return {x, extents};
-  }
-  /// This rank's part, where it is.
-  template <class T>
-  [[nodiscard]] view<T> part(T* x) const {
-    const shape strides = row_major(extents);
-    shape own = extents;
-    own[axis] = mine(at).count;
-    return {x + mine(at).first * strides[axis], own, strides};
-  }
-  [[nodiscard]] std::string name() const {
-    return to_string(extents) + " cut along axis " + std::to_string(axis) + ", from " + std::to_string(mine(at).first) + ", " +
-           std::to_string(mine(at).count);
-  }
-};
 
 /// Tiles are cut in some, in others there are many lines, or lines of nothing, or fewer elements than ranks.
 std::vector<cut_array> cut_arrays() {
@@ -107,15 +79,8 @@ void scans(const M& m) {
   for (const cut_array& a : cut_arrays()) {
     const auto x = elements<X>(a.size());
     std::vector<X> whole(x.size());
-    // What there is elsewhere, another number a place, stays there.
-    const auto expect_part = [&](std::vector<X> got, const std::vector<X>& before, const char* what) {
-      auto expected = before;
-      const auto from = a.part(whole.data()), to = a.part(expected.data());
-      for (index i = 0; i < from.size(); ++i) {
-        const index offset = offset_of(i, from.extents(), from.strides());
-        to.data()[offset] = from.data()[offset];
-      }
-      EXPECT_EQ(digest_of(got), digest_of(expected)) << what << ", " << a.name();
+    const auto expect_part = [&](const std::vector<X>& got, const std::vector<X>& before, const char* what) {
+      EXPECT_EQ(digest_of(got), digest_of(a.with_part_of(whole, before))) << what << ", " << a.name();
     };
     auto before = elements<X>(a.size() + 1);
     before.resize(x.size());

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "../order/cases.hpp"
@@ -14,6 +15,8 @@
 namespace ranks_test {
 
 using regroup::index;
+using regroup::shape;
+using regroup::view;
 
 inline const regroup::mpi::ranks<>& all() {
   static const regroup::mpi::ranks<> ranks(MPI_COMM_WORLD, regroup::par.with_threads(2));
@@ -48,5 +51,43 @@ template <class T>
 std::span<const T> mine(const std::vector<T>& x, const std::vector<index>& at) {
   return std::span(x).subspan(static_cast<std::size_t>(mine(at).first), static_cast<std::size_t>(mine(at).count));
 }
+
+/// An array of these extents, and where it is cut.
+struct cut_array {
+  shape extents;
+  int axis;
+  std::vector<index> at;
+
+  cut_array(const shape& e, int cut_axis, order::dice& random) : extents(e), axis(cut_axis), at(cuts(e[axis], random)) {}
+
+  [[nodiscard]] index size() const { return view<float>(nullptr, extents).size(); }
+  template <class T>
+  [[nodiscard]] view<T> whole(T* x) const {
+    return {x, extents};
+  }
+  /// This rank's part, where it is.
+  template <class T>
+  [[nodiscard]] view<T> part(T* x) const {
+    const shape strides = row_major(extents);
+    shape own = extents;
+    own[axis] = mine(at).count;
+    return {x + mine(at).first * strides[axis], own, strides};
+  }
+  /// What an array becomes when this rank writes its part of `whole` and nothing beside it.
+  template <class T>
+  [[nodiscard]] std::vector<T> with_part_of(const std::vector<T>& whole, std::vector<T> before) const {
+    const auto from = part(whole.data());
+    const auto to = part(before.data());
+    for (index i = 0; i < from.size(); ++i) {
+      const index offset = offset_of(i, from.extents(), from.strides());
+      to.data()[offset] = from.data()[offset];
+    }
+    return before;
+  }
+  [[nodiscard]] std::string name() const {
+    return to_string(extents) + " cut along axis " + std::to_string(axis) + ", from " + std::to_string(mine(at).first) + ", " +
+           std::to_string(mine(at).count);
+  }
+};
 
 }  // namespace ranks_test

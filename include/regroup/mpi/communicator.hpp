@@ -102,6 +102,11 @@ class communicator {
     }
   }
 
+  /// Every rank: the sum over all ranks.
+  [[nodiscard]] index sum(index count) const {
+    check(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, comm_), "MPI_Allreduce");
+    return count;
+  }
   /// Every rank: each count becomes the sum over the ranks before this one.
   void sum_before(std::span<index> counts) const {
     check(MPI_Exscan(MPI_IN_PLACE, counts.data(), static_cast<int>(counts.size()), MPI_INT64_T, MPI_SUM, comm_), "MPI_Exscan");

@@ -110,11 +110,20 @@ class ranks {
   void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
     some_at_a_time(b, [&](index first, index count) { scan_some(b, out, first, count, m, kind, answer); });
   }
+  /// Calls body(k, executor) for `rows` rows on this rank's threads: few rows get all of them each, many get one each.
+  template <class Body>
+  void each(index rows, const Body& body) const {
+    if (rows < concurrency_of(local_)) {
+      for (index k = 0; k < rows; ++k) body(k, local_);
+    } else {
+      local_.for_each(rows, host::grain_nanoseconds, [&](index k) { body(k, seq); });
+    }
+  }
   template <class Body>
   void for_each(index, double, const Body&) const {
     static_assert(!std::is_same_v<Body, Body>,
-                  "regroup: over ranks go reduce and the scans, of ranges, rows, axes and segments; this verb is one rank's, "
-                  "with ranks.local()");
+                  "regroup: over ranks go reduce and the scans, of ranges, rows, axes and segments, and softmax, log_softmax and "
+                  "logsumexp with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()");
   }
 
  private:
@@ -132,15 +141,6 @@ class ranks {
   static constexpr void require_bytes() {
     static_assert(std::is_trivially_copyable_v<state_of<M>> && std::is_trivially_copyable_v<element_in<Batch>>,
                   "regroup: ranks send each other states, and elements of the tiles they cut: both must be trivially copyable");
-  }
-  /// Calls body(k, executor) for `rows` rows: few rows get all threads each, many get one thread each.
-  template <class Body>
-  void each(index rows, const Body& body) const {
-    if (rows < concurrency_of(local_)) {
-      for (index k = 0; k < rows; ++k) body(k, local_);
-    } else {
-      local_.for_each(rows, host::grain_nanoseconds, [&](index k) { body(k, seq); });
-    }
   }
   /// This rank's parts of some sources, folded. A failure is kept until all ranks have met.
   template <class M, class Batch>
