@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "parts.hpp"
+#include "regroup/mpi/softmax.hpp"
 #include "regroup/regroup.hpp"
 
 namespace ranks_test {
@@ -68,6 +69,11 @@ TEST(errors, an_output_that_throws) {
             if (all().rank() == rank && row == 700) throw std::runtime_error("enough");
           },
           regroup::plus<float>{});
+    });
+    expect_failure_of(rank, [&] {
+      regroup::logsumexp(all(), regroup::view(x.data(), {3000, 1}), [&](index row, float) {
+        if (all().rank() == rank && row == 700) throw std::runtime_error("enough");
+      });
     });
   }
 }

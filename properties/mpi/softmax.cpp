@@ -3,8 +3,8 @@
 // and nothing beside it.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "../order/digest.hpp"
@@ -43,7 +43,8 @@ std::vector<T> lone_numbers(index n) {
   const float infinity = std::numeric_limits<float>::infinity();
   std::vector<T> xs(static_cast<std::size_t>(n), static_cast<T>(-infinity));
   const float rare[] = {1.5f, infinity, std::numeric_limits<float>::quiet_NaN(), -0.0f};
-  for (std::size_t i = 0; i < xs.size(); i += 1 + xs.size() / 4) xs[i] = static_cast<T>(rare[i % 4]);
+  std::size_t kind = 0;
+  for (std::size_t i = 0; i < xs.size(); i += 1 + xs.size() / 9) xs[i] = static_cast<T>(rare[kind++ % 4]);
   return xs;
 }
 
@@ -81,6 +82,25 @@ TEST(softmax, of_bfloat16) {
 }
 TEST(softmax, of_doubles) {
   for (const cut_array& a : cut_rows()) same_bits(a, numbers<double>(order::kind::special, a.size()));
+}
+
+TEST(softmax, with_wider_outputs) {
+  order::dice random(89);
+  const cut_array a({4, 5'000}, 1, random);
+  const auto x = numbers<regroup::float16>(order::kind::plain, a.size());
+  const std::vector<float> before(x.size(), 77.0f);
+  auto whole = before, got = before;
+  regroup::softmax(seq, a.whole(x.data()), a.whole(whole.data()));
+  regroup::softmax(all(), a.part(x.data()), a.part(got.data()));
+  EXPECT_EQ(digest_of(got), digest_of(a.with_part_of(whole, before)));
+}
+
+TEST(softmax, a_taker_of_logsumexps_is_called_once_a_row_on_every_rank) {
+  const std::vector<float> x(60);
+  std::vector<std::atomic<int>> calls(6);
+  const auto take = [&](index row, float) { ++calls[static_cast<std::size_t>(row)]; };
+  regroup::logsumexp(all(), view(x.data(), {6, 10}), take);
+  for (const auto& n : calls) EXPECT_EQ(n, 1);
 }
 
 TEST(softmax, of_different_numbers_of_rows_is_refused_everywhere) {

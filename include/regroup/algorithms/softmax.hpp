@@ -183,6 +183,12 @@ struct look_at_state {
   }
 };
 
+/// logsumexp's map: it has no outputs.
+struct no_map {
+  template <class Seen, class State>
+  constexpr no_map(const Seen&, const State&) {}
+};
+
 /// softmax and log_softmax: they differ in the map of the second sweep.
 template <template <class> class Map, executor Executor, class View, class Out, class Real>
 void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<Real>& options, const char* verb) {

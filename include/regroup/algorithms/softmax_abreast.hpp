@@ -32,9 +32,12 @@ class abreast_sweep {
   using pack = host::pack<Real>;
   using row_state = typename log_sum_exp<Real>::state;
   static constexpr index abreast = host::abreast;
-  /// Whether a look makes its map of the state alone, and so side by side for a group.
+  /// Whether a look needs the state alone (look_at_state in softmax.hpp), and so can be had side by side for a group.
   template <class Look>
-  static constexpr bool looks_at_state = requires(const Look& look, row_state s) { look.map(s); };
+  static constexpr bool looks_at_state = requires(const Look& look, row_state s, index row, Real value) {
+    look.map(s);
+    (*look.put)(row, value);
+  };
 
  public:
   abreast_sweep(index length, scaled<Real> seen)
@@ -168,7 +171,7 @@ class abreast_sweep {
     for (index k = 0; k < count; ++k) set(k);
     const Real* const x = elements();
     Real* const values = weights();
-    each([&, top = m, seen = seen_](index at, index k) {  // without aliases
+    each([&, top = m, seen = seen_](index at, index k) {  // copies, which no output can overwrite
       if constexpr (Kind == row_map_kind::weights) {
         values[at] *= a.get(k);
       } else if constexpr (Kind == row_map_kind::differences) {

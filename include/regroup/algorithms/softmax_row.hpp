@@ -113,9 +113,10 @@ scaled<Real> scale_of(double s, const char* whose = "a softmax's scale") {
   return {static_cast<Real>(s)};
 }
 
-/// `value`, which is not -0, or NaN where m is not finite: m - m is 0 or NaN.
+/// `value`, or NaN where m is not finite, without a branch: m - m is 0 or NaN. (A value of -0, which none is here, becomes 0.)
 template <std::floating_point Real>
 constexpr Real nan_unless_finite(Real m, Real value) {
+  if (std::is_constant_evaluated() && !math::is_finite(m)) return std::numeric_limits<Real>::quiet_NaN();
   return value + (m - m);
 }
 
@@ -128,12 +129,6 @@ struct row_map {
   Real a, b;
   std::int64_t single = -1;
   Real value = 0;
-};
-
-/// No outputs.
-struct no_map {
-  template <class Seen, class State>
-  constexpr no_map(const Seen&, const State&) {}
 };
 
 /// An element of softmax: exp(x - M) (1 / s), and NaN throughout a row whose M is infinite or NaN. One division a row:

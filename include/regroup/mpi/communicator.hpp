@@ -159,6 +159,14 @@ class communicator {
     bool is_lost_ = false;
   };
 
+  /// Every rank: body(), which communicates nothing; if it throws on any rank, throws on all.
+  template <class Body>
+  void together(const Body& body) const {
+    attempt attempted(*this);
+    attempted(body);
+    attempted.settle();
+  }
+
   /// Every rank: joins what each holds on rank 0, adjacent pairs first, level by level. give() returns what a rank hands up,
   /// as bytes; take(bytes) adds what the ranks after it hold.
   template <class Give, class Take>

@@ -3,15 +3,14 @@
 // `mpi::ranks`. Every rank brings its part of every row, of any length, equally many rows as the others, and gets the outputs
 // of its part and every row's logsumexp, with the bits of `seq` over whole rows. Level: rank.
 //
-// A whole row of up to 65,536 elements has its largest element found first, by one number a rank and row; then a sum of
-// weights goes over the ranks, or, for longer rows, log_sum_exp's state, as in `reduce`: where ranks cut rows at multiples of
-// 4096 elements they send each other no weights and no elements.
+// A row of up to 65,536 elements in all is reduced twice, to its largest element, one number a rank, and to the sum of its
+// weights; a longer one once, by log_sum_exp. As in `reduce`, ranks send each other states, and the numbers of tiles of 4096
+// that they cut or that end a row. Memory: two or three numbers a row, and for rows of up to 65,536 a weight an element.
 #pragma once
 
 #include <concepts>
 #include <cstddef>
 #include <optional>
-#include <type_traits>
 #include <vector>
 
 #include "regroup/algorithms/softmax.hpp"
@@ -19,55 +18,53 @@
 
 namespace regroup::mpi {
 
-/// exp(x - M) of this rank's elements, each row relative to its own M.
-template <class In, std::floating_point Real>
-struct weights_of_rows {
-  const In& in;
-  softmax_parts::scaled<Real> seen;
-  const std::vector<Real>& m;
-  [[nodiscard]] index size() const { return in.size(); }
-  auto operator[](index row) const {
-    return generate(in.length(), [x = in[row], w = softmax_parts::weight<Real>{seen, m[static_cast<std::size_t>(row)]}](index i) {
-      return w(x[i]);
-    });
-  }
-};
-
+namespace detail {
 /// Every rank: (M, s) of whole rows.
 template <class Local, class In, std::floating_point Real>
-std::vector<typename log_sum_exp<Real>::state> states_of_rows(const ranks<Local>& all, const In& in,
-                                                              softmax_parts::scaled<Real> seen) {
-  using state = typename log_sum_exp<Real>::state;
-  const auto rows = static_cast<std::size_t>(in.size());
-  std::vector<state> states(rows);
-  if (all.comm().sum(in.length()) > longest_two_sweep_row) {
-    all.fold(in, softmax_parts::over{log_sum_exp<Real>{}, seen},
-             [&](index row, const state& s) { states[static_cast<std::size_t>(row)] = s; });
+auto states_of_rows(const ranks<Local>& all, const In& in, softmax_parts::scaled<Real> seen) {
+  const index count = in.size(), length = in.length();
+  const bool are_long = all.comm().sum(length) > longest_two_sweep_row;
+  std::vector<typename log_sum_exp<Real>::state> states;
+  std::vector<Real> largest, weights;
+  const auto at = [](auto& xs, index row) -> auto& { return xs[static_cast<std::size_t>(row)]; };
+  all.comm().together([&] {
+    states.resize(static_cast<std::size_t>(count));
+    if (are_long) return;
+    largest.resize(states.size());
+    weights.resize(static_cast<std::size_t>(count * length));
+    all.local().fold(in, softmax_parts::over{maximum<Real>{}, seen}, [&](index row, Real x) { at(largest, row) = x; });
+  });
+  if (are_long) {
+    all.fold(in, softmax_parts::over{log_sum_exp<Real>{}, seen}, [&](index row, const auto& s) { at(states, row) = s; });
     return states;
   }
-  std::vector<Real> m(rows);
-  const auto keep = [&](index row, Real largest) { m[static_cast<std::size_t>(row)] = largest + Real{0}; };
-  all.local().fold(in, softmax_parts::over{maximum<Real>{}, seen}, keep);
-  const std::vector<Real> own = m;
-  all.fold(regroup::rows(view<const Real>(own.data(), {in.size(), 1})), maximum<Real>{}, keep);
-  all.fold(weights_of_rows<In, Real>{in, seen, m}, plus<Real>{}, [&](index row, Real s) {
-    states[static_cast<std::size_t>(row)] = {m[static_cast<std::size_t>(row)], plus<Real>{}.lower(s)};
+  const view<const Real> of_parts(largest.data(), {count, 1}), of_elements(weights.data(), {count, length});
+  all.fold(rows(of_parts), maximum<Real>{}, [&](index row, Real m) { at(states, row).m = m + Real{0}; });
+  all.comm().together([&] {
+    all.each(count, [&](index row, const auto& on) {
+      softmax_parts::write_row(on, in[row], strided<Real>{weights.data() + row * length, length, 1},
+                               [](const auto&, Real weight) { return weight; },
+                               softmax_parts::weight<Real>{seen, at(states, row).m});
+    });
   });
+  all.fold(rows(of_elements), plus<Real>{}, [&](index row, Real s) { at(states, row).s = plus<Real>{}.lower(s); });
   return states;
 }
+}  // namespace detail
 
-/// softmax_parts::each_row over ranks.
+/// softmax_parts::each_row over ranks: every rank looks at every row's state.
 template <class Local, class In, class Out, std::floating_point Real, class Look>
 void each_row(const ranks<Local>& all, const In& in, const Out& out, softmax_parts::scaled<Real> seen, const Look& look) {
-  all.comm().require_same(in.size(), "rows");
-  const auto states = states_of_rows(all, in, seen);
-  all.each(in.size(), [&](index row, const auto& on) {
-    const auto& state = states[static_cast<std::size_t>(row)];
-    if constexpr (std::same_as<Out, std::nullopt_t>) {
-      look(row, state);
-    } else {
-      softmax_parts::write_row(on, in[row], out[row], look(row, state), softmax_parts::weight<Real>{seen, state.m});
-    }
+  const auto states = detail::states_of_rows(all, in, seen);
+  all.comm().together([&] {
+    all.each(in.size(), [&](index row, const auto& on) {
+      const auto& state = states[static_cast<std::size_t>(row)];
+      if constexpr (std::same_as<Out, std::nullopt_t>) {
+        look(row, state);
+      } else {
+        softmax_parts::write_row(on, in[row], out[row], look(row, state), softmax_parts::weight<Real>{seen, state.m});
+      }
+    });
   });
 }
 
