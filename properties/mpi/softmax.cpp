@@ -37,7 +37,7 @@ std::vector<T> numbers(order::kind kind, index n) {
   for (const float x : order::numbers<float>(kind, n, 7)) xs.push_back(static_cast<T>(x));
   return xs;
 }
-/// Rows whose only NaN, +inf or finite number lies in one rank's part.
+/// -inf but for up to nine places, far apart: a rank may hold nothing else of a row whose NaN, +inf or number another has.
 template <class T>
 std::vector<T> lone_numbers(index n) {
   const float infinity = std::numeric_limits<float>::infinity();
