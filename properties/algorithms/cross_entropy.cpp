@@ -6,6 +6,8 @@
 
 #include <span>
 
+#include "order/cases.hpp"
+#include "order/digest.hpp"
 #include "softmax_reference.hpp"
 
 namespace properties {
@@ -89,6 +91,58 @@ TEST(cross_entropy, is_minus_log_softmax_bitwise_with_any_threads) {
     for (std::size_t r = 0; r < 50; ++r)
       EXPECT_EQ(losses[r], -log_p[r * 1000 + static_cast<std::size_t>(b.targets[r])]) << name;
   });
+}
+
+namespace {
+/// Rows of logits with special values, some ignored, as contiguous rows and as columns: losses and gradients have the bits of
+/// each row alone.
+template <class T>
+void expect_bits_of_rows_alone(index classes) {
+  using real = regroup::widened<T>;
+  const index count = 41;
+  order::dice random(static_cast<std::uint32_t>(classes));
+  std::vector<T> x, across(static_cast<std::size_t>(count * classes));
+  for (const float v : order::numbers<float>(order::kind::plain, count * classes, 3)) x.push_back(static_cast<T>(v));
+  const float infinity = std::numeric_limits<float>::infinity();
+  for (const float v : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN()}) {
+    for (int n = 0; n < 3; ++n) x[static_cast<std::size_t>(random(0, count * classes - 1))] = static_cast<T>(v);
+  }
+  std::vector<int> targets;
+  for (index r = 0; r < count; ++r) targets.push_back(r % 5 == 2 ? -100 : static_cast<int>(random(0, classes - 1)));
+
+  const regroup::view<T> rows(x.data(), {count, classes}), columns(across.data(), {count, classes}, {1, count});
+  for (index i = 0; i < count * classes; ++i) columns(i / classes, i % classes) = x[static_cast<std::size_t>(i)];
+  std::vector<T> alone(x.size());
+  std::vector<real> alone_losses;
+  const auto sum = loss_reduction::sum;
+  for (index r = 0; r < count; ++r) {
+    const regroup::view<T> g(alone.data() + r * classes, {1, classes});
+    alone_losses.push_back(regroup::cross_entropy(regroup::seq, regroup::view<const T>(&rows(r, 0), {1, classes}),
+                                                  std::vector{targets[static_cast<std::size_t>(r)]},
+                                                  {.reduction = sum, .gradient = g, .scale = 0.75, .gradient_scale = 3}));
+  }
+  for (const auto& logits : {rows, columns}) {
+    std::vector<T> gradient(x.size());
+    std::vector<real> losses(static_cast<std::size_t>(count)), without_gradient = losses;
+    const regroup::view<T> g(gradient.data(), {count, classes});
+    regroup::cross_entropy(regroup::par, logits, targets,
+                           {.reduction = sum, .gradient = g, .losses = losses, .scale = 0.75, .gradient_scale = 3});
+    regroup::cross_entropy(regroup::seq, logits, targets, {.losses = without_gradient, .scale = 0.75});
+    EXPECT_EQ(order::digest_of(losses), order::digest_of(alone_losses)) << classes;
+    EXPECT_EQ(order::digest_of(without_gradient), order::digest_of(alone_losses)) << classes;
+    EXPECT_EQ(order::digest_of(std::vector<real>(gradient.begin(), gradient.end())),
+              order::digest_of(std::vector<real>(alone.begin(), alone.end())))
+        << classes;
+  }
+}
+}  // namespace
+
+TEST(cross_entropy, a_row_has_the_same_bits_alone_and_in_any_batch) {
+  for (const index classes : {1, 2, 3, 10, 17, 128, 192, 193, 500, 5000}) {
+    expect_bits_of_rows_alone<float>(classes);
+    expect_bits_of_rows_alone<regroup::float16>(classes);
+    expect_bits_of_rows_alone<double>(classes);
+  }
 }
 
 TEST(cross_entropy, ignored_rows_take_no_part) {

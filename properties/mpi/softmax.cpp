@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and logsumexp of rows that ranks cut have the bits of `seq` over the whole, and a rank writes its part
-// and nothing beside it.
+// softmax, log_softmax, logsumexp and cross_entropy of rows that ranks cut have the bits of `seq` over the whole, and a rank
+// writes its part and nothing beside it.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -82,6 +82,71 @@ TEST(softmax, of_bfloat16) {
 }
 TEST(softmax, of_doubles) {
   for (const cut_array& a : cut_rows()) same_bits(a, numbers<double>(order::kind::special, a.size()));
+}
+
+template <class T>
+void same_losses(const cut_array& a, const std::vector<T>& x) {
+  using real = regroup::widened<T>;
+  const index classes = a.extents[1];
+  std::vector<std::int32_t> targets;
+  for (index row = 0; row < a.extents[0]; ++row) {  // on every rank, and ignored
+    targets.push_back(row % 7 == 3 || classes == 0 ? -100 : static_cast<std::int32_t>(row * 7919 % classes));
+  }
+  const auto rows = targets.size();
+  const std::vector<T> before(x.size(), static_cast<T>(77.0f));
+  std::vector<T> whole = before, got = before;
+  std::vector<real> expected_losses(rows), losses(rows);
+  const real expected = regroup::cross_entropy(
+      seq, a.whole(x.data()), targets, {.gradient = a.whole(whole.data()), .losses = expected_losses, .scale = 0.7});
+  const real loss = regroup::cross_entropy(all(), a.part(x.data()), targets,
+                                           {.gradient = a.part(got.data()), .losses = losses, .scale = 0.7});
+  EXPECT_EQ(bits(std::vector{loss}), bits(std::vector{expected})) << a.name();
+  EXPECT_EQ(bits(losses), bits(expected_losses)) << "losses, " << a.name();
+  EXPECT_EQ(bits(got), bits(a.with_part_of(whole, before))) << "gradient, " << a.name();
+}
+
+/// In place, summed; and without a gradient or losses.
+void same_sums(const cut_array& a, const std::vector<float>& x) {
+  const std::vector<std::uint8_t> targets(static_cast<std::size_t>(a.extents[0]), static_cast<std::uint8_t>(a.extents[1] / 2));
+  const auto sum = regroup::loss_reduction::sum;
+  std::vector<float> whole = x, got = x;
+  const float expected = regroup::cross_entropy(seq, a.whole(whole.data()), targets,
+                                                {.reduction = sum, .gradient = a.whole(whole.data())});
+  EXPECT_EQ(regroup::cross_entropy(all(), a.part(got.data()), targets, {.reduction = sum}), expected) << a.name();
+  regroup::cross_entropy(all(), a.part(got.data()), targets, {.reduction = sum, .gradient = a.part(got.data())});
+  EXPECT_EQ(bits(got), bits(a.with_part_of(whole, x))) << a.name();
+}
+
+TEST(cross_entropy, of_logits_that_ranks_cut) {
+  for (const cut_array& a : cut_rows()) {
+    if (a.extents.size() != 2 || a.axis != 1) continue;
+    same_losses(a, lone_numbers<float>(a.size()));
+    same_losses(a, numbers<regroup::float16>(order::kind::plain, a.size()));
+    same_losses(a, numbers<double>(order::kind::special, a.size()));
+  }
+  order::dice random(97);
+  for (const shape& extents : {shape{3, 7}, shape{30, 300}, shape{2, 9'001}}) {
+    const cut_array a(extents, 1, random);
+    same_sums(a, numbers<float>(order::kind::wide, a.size()));
+  }
+}
+
+TEST(cross_entropy, refuses_targets_of_no_class_everywhere) {
+  const std::vector<float> x(10);
+  std::vector<float> gradient(x.size());
+  const index classes = 5 * all().size();
+  const auto of = [&](index target) {
+    return regroup::cross_entropy(all(), view(x.data(), {2, 5}), std::vector{classes - 1, target},
+                                  {.gradient = view(gradient.data(), {2, 5})});
+  };
+  EXPECT_THROW(of(classes), regroup::argument_error);
+  EXPECT_THROW(of(-1), regroup::argument_error);
+  if (all().size() > 1) {  // ranks do not agree
+    EXPECT_THROW(of(all().rank() == 0 ? 0 : 1), regroup::argument_error);
+    EXPECT_THROW(of(all().rank() == 0 ? 0 : -100), regroup::argument_error);
+  }
+  EXPECT_EQ(gradient, std::vector<float>(x.size()));
+  EXPECT_GT(of(0), 0);
 }
 
 TEST(softmax, with_wider_outputs) {

@@ -1,6 +1,6 @@
-// expect: logsumexp with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()
+// expect: logsumexp and cross_entropy with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()
 #include "regroup/algorithms/cross_entropy.hpp"
-#include "regroup/mpi/softmax.hpp"
+#include "regroup/mpi/ranks.hpp"
 
 int main() {
   const regroup::mpi::ranks all(MPI_COMM_WORLD);

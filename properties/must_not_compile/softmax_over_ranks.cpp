@@ -1,4 +1,4 @@
-// expect: softmax, log_softmax and logsumexp with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()
+// expect: softmax, log_softmax, logsumexp and cross_entropy with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/mpi/ranks.hpp"
 

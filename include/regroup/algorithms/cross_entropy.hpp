@@ -53,26 +53,44 @@ auto targets_of(const Logits& logits, const Targets& targets) {
   return generate(rows, [v](index row) { return v.data()[offset_of(row, v.extents(), v.strides())]; });
 }
 
-/// The losses of all rows, 0 for ignored ones; calls put(row, loss) and writes the gradients, times `share`, where wanted.
-template <executor Executor, class In, class Out, class Targets, std::floating_point Real, class Put>
-std::vector<double> losses(const Executor& ex, const In& in, const std::optional<Out>& out, const Targets& target,
-                           index ignore_index, softmax_parts::scaled<Real> seen, Real share, const std::optional<Put>& put) {
-  std::vector<double> result(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
-  const auto look = [&](index row, typename log_sum_exp<Real>::state state) {
-    const auto t = static_cast<index>(target[row]);
-    const bool is_ignored = is_number(target[row], ignore_index);
-    const auto found =
-        is_ignored ? outcome_of(state, -1, Real{0}, share) : outcome_of(state, t, seen(in[row][t]), share);
-    if (!is_ignored) result[static_cast<std::size_t>(row)] = static_cast<double>(found.loss);
-    if (put) (*put)(row, found.loss);
-    return found.map;
-  };
-  if (out) {
-    softmax_parts::each_row(ex, in, *out, seen, look);
-  } else {
-    softmax_parts::each_row(ex, in, std::nullopt, seen, look);
+/// What cross_entropy makes of a row: its loss, to be summed, and for `taker` where somebody takes it; and its gradient.
+template <std::floating_point Real, class Aims, class Taker>
+struct from_target {
+  using state = typename log_sum_exp<Real>::state;
+  using map = gradient<Real>;
+  using given = aim<Real>;
+  const Aims& aims;
+  Real share;
+  double* summands;
+  const Taker* taker;
+  constexpr given given_of(index row) const { return aims(row); }
+  static constexpr bool has_values() { return true; }
+  constexpr Real value(given at, state s) const { return loss_of(s, at); }
+  constexpr void put(index row, given at, Real loss) const {
+    if (at.target >= 0) summands[row] = static_cast<double>(loss);
+    if (taker != nullptr) (*taker)(row, loss);
   }
-  return result;
+  constexpr map map_of(given at, state s) const { return gradient_of(s, at, share); }
+};
+
+/// The number of classes of which an executor has `length`; what a row aims at, by its number; and the executor for what was
+/// made of all rows. The verb finds these, or another executor's, by its arguments.
+template <executor Executor>
+index classes_of(const Executor&, index length) {
+  return length;
+}
+template <executor Executor, class In, class Targets, std::floating_point Real>
+auto aims_of(const Executor&, const In& in, const Targets& targets, index ignore_index, softmax_parts::scaled<Real> seen) {
+  return [&in, &targets, ignore_index, seen](index row) -> aim<Real> {
+    const auto target = targets[row];
+    if (is_number(target, ignore_index)) return {-1, Real{0}};
+    const auto t = static_cast<index>(target);
+    return {t, seen(in[row][t])};
+  };
+}
+template <executor Executor>
+const Executor& executor_of_rows(const Executor& ex) {
+  return ex;
 }
 
 }  // namespace cross_entropy_parts
@@ -91,29 +109,38 @@ template <executor Executor, class View, class Targets>
 auto cross_entropy(const Executor& ex, const View& logits, const Targets& targets,
                    const cross_entropy_options<element_of_view<View>,
                                                softmax_parts::real_in<const View>>& options = {}) {
+  using namespace cross_entropy_parts;
   using real = softmax_parts::real_in<const View>;
   const auto x = view(logits);
   const auto in = softmax_parts::rows_along(x, -1, "cross_entropy");
-  const auto target = cross_entropy_parts::targets_of(x, targets);
-  const index classes = in.length();
+  const auto target = targets_of(x, targets);
   const auto seen = softmax_parts::scale_of<real>(options.scale, "cross_entropy's scale");
-  const real factor = cross_entropy_parts::gradient_factor<real>(options.scale, options.gradient_scale);
-  const index used = cross_entropy_parts::count_used(target, classes, options.ignore_index);
+  const real factor = gradient_factor<real>(options.scale, options.gradient_scale);
   auto gradient = options.gradient;
   const auto out =
       gradient ? std::optional(softmax_parts::output_rows(x, *gradient, -1, "cross_entropy")) : std::nullopt;
   if (gradient) require_apart(view(targets), *gradient, false);
-  std::optional<decltype(verbs::output(x, *options.losses, in.size()))> put;
+  using places = decltype(verbs::output(x, *options.losses, in.size()));
+  std::optional<places> put;
   if (options.losses) {
     require_apart(view(targets), *options.losses, false);
     if (gradient) require_apart(*gradient, *options.losses, false);
     put.emplace(verbs::output(x, *options.losses, in.size()));
   }
+  const auto& on = worker_of(ex);
+  const index used = count_used(target, classes_of(on, in.length()), options.ignore_index);
+  const auto aims = aims_of(on, in, target, options.ignore_index, seen);
   const real share = options.reduction == loss_reduction::mean ? factor / static_cast<real>(used) : factor;
-  const std::vector<double> losses =
-      cross_entropy_parts::losses(worker_of(ex), in, out, target, options.ignore_index, seen, share, put);
+  std::vector<double> losses(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
+  using verb = from_target<real, decltype(aims), places>;
+  const softmax_parts::look<verb> look{{aims, share, losses.data(), put ? &*put : nullptr}};
+  if (out) {
+    each_row(on, in, *out, seen, look);
+  } else {
+    each_row(on, in, std::nullopt, seen, look);
+  }
   if (options.reduction == loss_reduction::none) return real{0};
-  const double sum = reduce(ex, losses, plus<double>{});
+  const double sum = reduce(executor_of_rows(ex), losses, plus<double>{});
   return static_cast<real>(options.reduction == loss_reduction::mean ? sum / static_cast<double>(used) : sum);
 }
 

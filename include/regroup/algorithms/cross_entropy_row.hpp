@@ -59,6 +59,13 @@ Real gradient_factor(double scale, double gradient_scale) {
   return static_cast<Real>(scale * gradient_scale);
 }
 
+/// What a row is to be: its target, -1 if it is ignored, and the target's scaled logit.
+template <std::floating_point Real>
+struct aim {
+  index target;
+  Real logit;
+};
+
 /// (softmax - onehot) share; 0 throughout for a row that is ignored (then `target` is -1).
 template <std::floating_point Real>
 struct gradient {
@@ -82,21 +89,18 @@ struct gradient {
   }
 };
 
+/// The loss of a row, 0 if it is ignored.
 template <std::floating_point Real>
-struct outcome {
-  Real loss;
-  gradient<Real> map;
-};
-
-/// The loss and gradient of a row whose target is `target`, with x_target = `at_target`; 0 throughout if the target is -1
-/// (ignored). `share` multiplies the gradient: 1 for a sum without scales.
+constexpr Real loss_of(typename log_sum_exp<Real>::state row, aim<Real> at) {
+  const Real loss = softmax_parts::nan_unless_finite(row.m, math::log(row.s) + (row.m - at.logit));
+  return math::select(at.target < 0, Real{0}, loss);
+}
+/// Its gradient, times `share`: 1 for a sum without scales.
 template <std::floating_point Real>
-constexpr outcome<Real> outcome_of(typename log_sum_exp<Real>::state row, index target, Real at_target, Real share) {
+constexpr gradient<Real> gradient_of(typename log_sum_exp<Real>::state row, aim<Real> at, Real share) {
   const softmax_parts::probability<Real> p({Real{1}}, row);
-  if (target < 0) return {Real{0}, {p, Real{0}, -1, Real{0}}};
-  const Real loss = softmax_parts::nan_unless_finite(row.m, math::log(row.s) + (row.m - at_target));
-  const Real wrong = math::fma(math::decay(at_target - row.m), p.reciprocal, Real{-1});
-  return {loss, {p, share, target, wrong * share}};
+  const Real wrong = math::fma(math::decay(at.logit - row.m), p.reciprocal, Real{-1});
+  return {p, share, at.target, wrong * share};
 }
 
 }  // namespace cross_entropy_parts

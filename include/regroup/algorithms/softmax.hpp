@@ -169,18 +169,20 @@ auto output_rows(const View& x, Out& y, int axis, const char* verb) {
   return rows(axes_last(out, {axis}));
 }
 
-/// What softmax's verbs make of a row's state alone, so that rows abreast have it made side by side: the logsumexp, for `put`
-/// where somebody takes it, and the map of the row's elements.
-template <class Map, std::floating_point Real, class Put>
-struct look_at_state {
+/// What softmax's verbs make of a row's state alone: its logsumexp, for `taker` where somebody takes it, and the map of its
+/// elements.
+template <class Map, std::floating_point Real, class Taker>
+struct from_state {
   using state = typename log_sum_exp<Real>::state;
+  using map = Map;
+  struct given {};
   scaled<Real> seen;
-  const Put* put;
-  constexpr Map map(state s) const { return Map(seen, s); }
-  constexpr Map operator()(index row, state s) const {
-    if (put != nullptr) (*put)(row, log_sum_exp<Real>{}.lower(s));
-    return map(s);
-  }
+  const Taker* taker;
+  constexpr given given_of(index) const { return {}; }
+  constexpr bool has_values() const { return taker != nullptr; }
+  constexpr Real value(given, state s) const { return log_sum_exp<Real>{}.lower(s); }
+  constexpr void put(index row, given, Real value) const { (*taker)(row, value); }
+  constexpr Map map_of(given, state s) const { return Map(seen, s); }
 };
 
 /// logsumexp's map: it has no outputs.
@@ -203,7 +205,7 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
   } else if (in.length() == 0 && !is_collective<Executor>) {
     return;  // nothing is written, however many rows of nothing there are
   }
-  each_row(ex, in, out, seen, look_at_state<Map<Real>, Real, places>{seen, put ? &*put : nullptr});
+  each_row(ex, in, out, seen, look<from_state<Map<Real>, Real, places>>{{seen, put ? &*put : nullptr}});
 }
 
 }  // namespace softmax_parts
@@ -250,8 +252,8 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   const auto in = softmax_parts::rows_along(x, options.axis, "logsumexp");
   const auto put = verbs::output(x, out, in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
-  using look = softmax_parts::look_at_state<softmax_parts::no_map, real, decltype(put)>;
-  each_row(worker_of(ex), in, std::nullopt, seen, look{seen, &put});
+  using verb = softmax_parts::from_state<softmax_parts::no_map, real, decltype(put)>;
+  each_row(worker_of(ex), in, std::nullopt, seen, softmax_parts::look<verb>{{seen, &put}});
 }
 
 }  // namespace regroup

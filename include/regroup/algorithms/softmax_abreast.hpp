@@ -32,13 +32,13 @@ class abreast_sweep {
   using pack = host::pack<Real>;
   using row_state = typename log_sum_exp<Real>::state;
   static constexpr index abreast = host::abreast;
-  /// Whether a look needs the state alone (look_at_state in softmax.hpp), and so can be had side by side for a group.
-  template <class Look>
-  static constexpr bool looks_at_state = requires(const Look& look, row_state s, index row, Real value) {
-    look.map(s);
-    (*look.put)(row, value);
+  /// What is given of every row of a group.
+  template <class Given>
+  struct nothings {
+    constexpr Given get(index) const { return {}; }
   };
-
+  template <class Verb, class Given = typename Verb::given>
+  using givens = std::conditional_t<std::is_empty_v<Given>, nothings<Given>, host::pack<Given>>;
  public:
   abreast_sweep(index length, scaled<Real> seen)
       : seen_(seen),
@@ -47,26 +47,22 @@ class abreast_sweep {
         narrow_in_(room<X>(std::same_as<X, Real> ? 0 : 1)),
         narrow_out_(room<Y>(std::same_as<Y, Real> ? 0 : 1)) {}
 
-  /// Calls look(row, state) and, if there are outputs, sets y[i] = map(x[i], weight) of every row by the map it returns.
-  template <class In, class Out, class Look>
-  void rows(const In& in, const Out& out, index first, index last, const Look& look) {
+  /// As look(row, state) of every row, and, if there are outputs, y[i] = map(x[i], weight) by the map that it returns.
+  template <class In, class Out, class Verb>
+  void rows(const In& in, const Out& out, index first, index last, const look<Verb>& look) {
     for (index row = first; row < last;) {
       grid<const X> x = in.grid_at(row, std::min(last - row, abreast));
       pack m, s;
       if constexpr (std::same_as<Out, std::nullopt_t>) {
         states(x, m, s);
-        show(look, row, x.rows, m, s);
+        show(look, row, x.rows, givens_of(look, row, x.rows), m, s);
       } else {
         const grid<Y> y = out.grid_at(row, x.rows);
         x.rows = y.rows;
         states(x, m, s);
-        using map = std::invoke_result_t<const Look&, index, row_state>;
-        if constexpr (looks_at_state<Look>) {
-          show(look, row, y.rows, m, s);
-          write<map::outputs>(y, m, abreast, [&](index k) { return look.map({m.get(k), s.get(k)}); });
-        } else {
-          write<map::outputs>(y, m, y.rows, [&](index k) { return look(row + k, {m.get(k), s.get(k)}); });
-        }
+        const auto given = givens_of(look, row, x.rows);
+        show(look, row, x.rows, given, m, s);
+        write(look, y, given, m, s);
       }
       row += x.rows;
     }
@@ -142,39 +138,47 @@ class abreast_sweep {
       out.set(k, perfect(m, std::span(of_row.data(), count)));
     }
   }
-  /// Shows `count` rows from `row` on to look; what it makes of states alone is computed side by side.
-  template <class Look>
-  static void show(const Look& look, index row, index count, const pack& m, const pack& s) {
-    if constexpr (looks_at_state<Look>) {
-      if (look.put == nullptr) return;
-      pack value;
-      for (index k = 0; k < abreast; ++k) value.set(k, log_sum_exp<Real>{}.lower({m.get(k), s.get(k)}));
-      for (index k = 0; k < count; ++k) (*look.put)(row + k, value.get(k));
-    } else {
-      for (index k = 0; k < count; ++k) look(row + k, {m.get(k), s.get(k)});
+  template <class Verb>
+  static givens<Verb> givens_of(const look<Verb>& look, index row, index count) {
+    givens<Verb> given;
+    if constexpr (!std::is_empty_v<typename Verb::given>) {
+      for (index k = 0; k < count; ++k) given.set(k, look.given_of(row + k));
+      for (index k = count; k < abreast; ++k) given.set(k, given.get(0));
     }
+    return given;
   }
-  /// The outputs of the rows, of row k < count by map_of(k), which are all of one kind, or zeros.
-  template <row_map_kind Kind, class MapOf>
-  void write(const grid<Y>& y, const pack& m, index count, const MapOf& map_of) {
-    pack a{}, b{}, shown{}, value;
+  /// The values of the rows from `row` on, computed side by side.
+  template <class Verb>
+  static void show(const look<Verb>& look, index row, index count, const givens<Verb>& given, const pack& m,
+                   const pack& s) {
+    if (!look.has_values()) return;
+    pack value;
+    for (index k = 0; k < abreast; ++k) value.set(k, look.value(given.get(k), {m.get(k), s.get(k)}));
+    for (index k = 0; k < count; ++k) look.put(row + k, given.get(k), value.get(k));
+  }
+  /// The outputs of the rows by their maps, which are all of one kind, or zeros.
+  template <class Verb>
+  void write(const look<Verb>& look, const grid<Y>& y, const givens<Verb>& given, const pack& m, const pack& s) {
+    constexpr auto kind = Verb::map::outputs;
+    constexpr bool has_singles = kind == row_map_kind::shares_of_weights;
+    pack a, b, shown, value;
     std::array<index, abreast> single;
     const auto set = [&](index k) {
-      const row_map<Real> map = map_of(k).of_row();
+      const row_map<Real> map = look.map_of(given.get(k), {m.get(k), s.get(k)}).of_row();
       a.set(k, map.a);
       b.set(k, map.b);
-      if constexpr (Kind != row_map_kind::shares_of_weights) return;
-      shown.set(k, map.kind == Kind ? Real{1} : Real{0});
+      if constexpr (!has_singles) return;
+      shown.set(k, map.kind == kind ? Real{1} : Real{0});
       single[static_cast<std::size_t>(k)] = map.single;
       value.set(k, map.value);
     };
-    for (index k = 0; k < count; ++k) set(k);
+    for (index k = 0; k < abreast; ++k) set(k);
     const Real* const x = elements();
     Real* const values = weights();
     each([&, top = m, seen = seen_](index at, index k) {  // copies, which no output can overwrite
-      if constexpr (Kind == row_map_kind::weights) {
+      if constexpr (kind == row_map_kind::weights) {
         values[at] *= a.get(k);
-      } else if constexpr (Kind == row_map_kind::differences) {
+      } else if constexpr (kind == row_map_kind::differences) {
         values[at] = (seen(x[at]) - top.get(k)) - b.get(k);
       } else {
         values[at] = math::select(shown.get(k) != 0, values[at] * a.get(k) * b.get(k), Real{0});
@@ -191,7 +195,7 @@ class abreast_sweep {
       }
       host::unpack_rows(narrow, y);
     }
-    if constexpr (Kind != row_map_kind::shares_of_weights) return;
+    if constexpr (!has_singles) return;
     for (index k = 0; k < y.rows; ++k) {
       if (const index i = single[static_cast<std::size_t>(k)]; i >= 0) y(i, k) = static_cast<Y>(value.get(k));
     }

@@ -120,6 +120,18 @@ constexpr Real nan_unless_finite(Real m, Real value) {
   return value + (m - m);
 }
 
+/// What a verb makes of a row, told its number and its state: of these, and of what is `given` of the row besides, a value of
+/// the row's own, which `put` takes where the verb has values, and the map that makes the row's outputs.
+template <class Verb>
+struct look : Verb {
+  template <class State>
+  constexpr auto operator()(index row, State state) const {
+    const auto given = this->given_of(row);
+    if (this->has_values()) this->put(row, given, this->value(given, state));
+    return this->map_of(given, state);
+  }
+};
+
 /// What the outputs of a row are, of its weights w: w a, or (w a) b; or of its elements: (x scale - M) - b; or zeros; and a
 /// single one, if it is at 0 or more, `value` instead.
 enum class row_map_kind { weights, shares_of_weights, differences, zeros };

@@ -76,22 +76,21 @@ struct look_target {
 
   constexpr auto operator()(index row, row_state<Real> s) const {
     const Target target = targets.first[row * targets.stride];
-    const Real share = checked == nullptr ? factor : factor / static_cast<Real>(checked->used);
-    const auto found = outcome(row, s, target, share);
     const bool is_ignored = cross_entropy_parts::is_number(target, ignore_index);
-    summands[row] = is_ignored ? plus<double>{}.identity() : static_cast<double>(found.loss);
-    losses.put(row, found.loss);
-    return found.map;
-  }
-
- private:
-  constexpr auto outcome(index row, const row_state<Real>& s, Target target, Real share) const {
-    using cross_entropy_parts::outcome_of;
-    if (cross_entropy_parts::is_number(target, ignore_index)) return outcome_of<Real>(s, -1, Real{0}, share);
-    constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
-    if (!cross_entropy_parts::is_class(target, logits.length)) return outcome_of<Real>({nan, nan}, 0, nan, share);
-    const auto t = static_cast<index>(target);
-    return outcome_of<Real>(s, t, seen(logits[row][t]), share);
+    cross_entropy_parts::aim<Real> at{-1, Real{0}};
+    if (!is_ignored && cross_entropy_parts::is_class(target, logits.length)) {
+      const auto t = static_cast<index>(target);
+      at = {t, seen(logits[row][t])};
+    } else if (!is_ignored) {
+      constexpr Real nan = std::numeric_limits<Real>::quiet_NaN();
+      at = {0, nan};
+      s = {nan, nan};
+    }
+    const Real loss = cross_entropy_parts::loss_of(s, at);
+    summands[row] = is_ignored ? plus<double>{}.identity() : static_cast<double>(loss);
+    losses.put(row, loss);
+    const Real share = checked == nullptr ? factor : factor / static_cast<Real>(checked->used);
+    return cross_entropy_parts::gradient_of(s, at, share);
   }
 };
 

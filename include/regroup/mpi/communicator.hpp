@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -91,14 +92,18 @@ class communicator {
   [[nodiscard]] int rank() const noexcept { return rank_; }
   [[nodiscard]] int size() const noexcept { return size_; }
 
+  /// Every rank: the least and the largest over all ranks.
+  [[nodiscard]] std::array<index, 2> range(index count) const {
+    std::int64_t least[] = {count, -count};
+    check(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
+    return {least[0], -least[1]};
+  }
   /// Every rank: throws shape_error on all of them unless all bring the same count.
   void require_same(index count, const std::string& of_what) const {
-    const std::int64_t mine[] = {count, -count};
-    std::int64_t least[2];
-    check(MPI_Allreduce(mine, least, 2, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
-    if (least[0] != -least[1]) {
+    const auto [least, largest] = range(count);
+    if (least != largest) {
       throw_shape("every rank brings the same number of " + of_what + "; this one, rank " + std::to_string(rank_) + ", has " +
-                  std::to_string(count) + ", others from " + std::to_string(least[0]) + " to " + std::to_string(-least[1]));
+                  std::to_string(count) + ", others from " + std::to_string(least) + " to " + std::to_string(largest));
     }
   }
 

@@ -72,10 +72,11 @@ struct by_pieces {
 };
 
 /// `const mpi::ranks all{MPI_COMM_WORLD};`, on every rank, is an executor of `reduce` and the scans, over ranges, rows, axes
-/// and segments; with mpi/softmax.hpp of softmax, log_softmax and logsumexp too. Every rank calls the verb with its own part,
-/// which may be empty, and gets the answer of the whole; of a scan it gets the prefixes that end in its part. Rows, lines along
-/// an axis and segments are each cut: all ranks pass equally many, of any lengths. `local` is the executor of a rank's own
-/// part, by default all of its cores. States and elements must be trivially copyable and mean the same on every rank.
+/// and segments; with mpi/softmax.hpp of softmax, log_softmax, logsumexp and cross_entropy too. Every rank calls the verb with
+/// its own part, which may be empty, and gets the answer of the whole; of a scan it gets the prefixes that end in its part.
+/// Rows, lines along an axis and segments are each cut: all ranks pass equally many, of any lengths. `local` is the executor of
+/// a rank's own part, by default all of its cores. States and elements must be trivially copyable and mean the same on every
+/// rank.
 ///
 /// A rank folds its part once (twice for a scan) and hands on ceil(log2 ranks) messages, each of at most two tiles (of 4096)
 /// of elements and 2 log2 n states a row: a tile that ranks cut is folded by one of them. 1024 rows are in memory at a time.
@@ -122,8 +123,8 @@ class ranks {
   template <class Body>
   void for_each(index, double, const Body&) const {
     static_assert(!std::is_same_v<Body, Body>,
-                  "regroup: over ranks go reduce and the scans, of ranges, rows, axes and segments, and softmax, log_softmax "
-                  "and logsumexp with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()");
+                  "regroup: over ranks go reduce and the scans, of ranges, rows, axes and segments, and softmax, log_softmax, "
+                  "logsumexp and cross_entropy with regroup/mpi/softmax.hpp; this verb is one rank's, with ranks.local()");
   }
 
  private:

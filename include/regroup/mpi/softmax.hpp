@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax, log_softmax and logsumexp of rows that ranks cut: with this header the verbs of algorithms/softmax.hpp take
-// `mpi::ranks`. Every rank brings its part of every row, of any length, equally many rows as the others, and gets the outputs
-// of its part and every row's logsumexp, with the bits of `seq` over whole rows. Level: rank.
+// softmax, log_softmax, logsumexp and cross_entropy of rows that ranks cut: with this header the verbs of
+// algorithms/softmax.hpp and cross_entropy.hpp take `mpi::ranks`. Every rank brings its part of every row, of any length,
+// equally many rows as the others, and gets the outputs of its part and every row's logsumexp or loss, with the bits of `seq`
+// over whole rows. Of cross_entropy all bring the same targets, which number the classes of whole rows. Level: rank.
 //
 // A row of up to 65,536 elements in all is reduced twice, to its largest element, one number a rank, and to the sum of its
 // weights; a longer one once, by log_sum_exp. As in `reduce`, ranks send each other states, and the numbers of tiles of 4096
 // that they cut or that end a row. Memory: two or three numbers a row, and for rows of up to 65,536 a weight an element.
 #pragma once
 
+#include <array>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/mpi/ranks.hpp"
 
@@ -66,6 +72,47 @@ void each_row(const ranks<Local>& all, const In& in, const Out& out, softmax_par
       }
     });
   });
+}
+
+/// cross_entropy_parts::classes_of, aims_of and executor_of_rows over ranks.
+template <class Local>
+index classes_of(const ranks<Local>& all, index length) {
+  return all.comm().sum(length);
+}
+/// Every rank: targets are numbered from where its part begins; one that another rank has is past the end, and its logit, which
+/// all know, is a sum of which every other rank's term is plus's identity. Throws argument_error on all ranks unless all bring
+/// the same targets.
+template <class Local, class In, class Targets, std::floating_point Real>
+auto aims_of(const ranks<Local>& all, const In& in, const Targets& targets, index ignore_index,
+             softmax_parts::scaled<Real> seen) {
+  const index count = in.size(), length = in.length();
+  std::array<index, 1> begin = {length};
+  all.comm().sum_before(begin);
+  std::vector<cross_entropy_parts::aim<Real>> aims;
+  std::vector<Real> logits;
+  std::uint64_t digest = 0;
+  all.comm().together([&] {
+    for (index row = 0; row < count; ++row) {
+      const bool is_ignored = cross_entropy_parts::is_number(targets[row], ignore_index);
+      const index target = is_ignored ? -1 : static_cast<index>(targets[row]);
+      const index here = target - begin[0];
+      const bool is_here = target >= 0 && 0 <= here && here < length;
+      aims.push_back({is_ignored ? -1 : is_here ? here : length, Real{0}});
+      logits.push_back(is_here ? seen(in[row][here]) : plus<Real>{}.identity());
+      digest = (digest ^ static_cast<std::uint64_t>(target)) * 0x100000001b3;  // FNV-1a, of words
+    }
+  });
+  if (const auto [least, largest] = all.comm().range(static_cast<index>(digest >> 1)); least != largest) {
+    throw_argument("cross_entropy over ranks needs the same targets on every rank, of which rank " +
+                   std::to_string(all.rank()) + " has some that another has not");
+  }
+  all.fold(rows(view<const Real>(logits.data(), {count, 1})), plus<Real>{},
+           [&](index row, Real logit) { aims[static_cast<std::size_t>(row)].logit = logit; });
+  return [aims = std::move(aims)](index row) { return aims[static_cast<std::size_t>(row)]; };
+}
+template <class Local>
+const Local& executor_of_rows(const ranks<Local>& all) {
+  return all.local();
 }
 
 }  // namespace regroup::mpi
