@@ -97,7 +97,7 @@ softmax/strided/fp32/4096x1024 softmax/in_place/fp32/4096x1024 softmax/vectors/f
 log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000 log_softmax/rows/fp32/256Kx17
 logsumexp/rows/fp32/4096x1024 logsumexp/rows/fp32/256Kx17 logsumexp/wide/fp32/512x32000
 logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
-cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000
+cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000 cross_entropy/rows/fp32/256Kx17
 top_k/rows/fp32/32x128256_k5 top_k/rows/fp32/32x128256_k50 top_k/rows/fp32/32x128256_k256
 reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400
 scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
