@@ -94,8 +94,8 @@ TEST(cross_entropy, is_minus_log_softmax_bitwise_with_any_threads) {
 }
 
 namespace {
-/// Rows of logits with special values, some ignored, as contiguous rows and as columns: losses and gradients have the bits of
-/// each row alone.
+/// Rows of logits with special values, some ignored, as contiguous rows and as columns, with a gradient apart and in place:
+/// losses and gradients have the bits of each row alone.
 template <class T>
 void expect_bits_of_rows_alone(index classes) {
   using real = regroup::widened<T>;
@@ -121,18 +121,25 @@ void expect_bits_of_rows_alone(index classes) {
                                                   std::vector{targets[static_cast<std::size_t>(r)]},
                                                   {.reduction = sum, .gradient = g, .scale = 0.75, .gradient_scale = 3}));
   }
-  for (const auto& logits : {rows, columns}) {
-    std::vector<T> gradient(x.size());
+  const auto as_reals = [&](const regroup::view<T>& g) {
+    std::vector<real> all;
+    for (index i = 0; i < count * classes; ++i) all.push_back(regroup::widen(g(i / classes, i % classes)));
+    return all;
+  };
+  std::vector<T> gradient(x.size());
+  const regroup::view<T> apart(gradient.data(), {count, classes});
+  const regroup::cross_entropy_options<T, real> options{.reduction = sum, .scale = 0.75, .gradient_scale = 3};
+  for (const auto& [logits, g] : {std::pair{rows, apart}, {columns, apart}, {columns, columns}, {rows, rows}}) {
     std::vector<real> losses(static_cast<std::size_t>(count)), without_gradient = losses;
-    const regroup::view<T> g(gradient.data(), {count, classes});
-    regroup::cross_entropy(regroup::par, logits, targets,
-                           {.reduction = sum, .gradient = g, .losses = losses, .scale = 0.75, .gradient_scale = 3});
-    regroup::cross_entropy(regroup::seq, logits, targets, {.losses = without_gradient, .scale = 0.75});
+    auto wanted = options;
+    wanted.losses = without_gradient;
+    regroup::cross_entropy(regroup::seq, logits, targets, wanted);
+    wanted.losses = losses;
+    wanted.gradient = g;
+    regroup::cross_entropy(regroup::par, logits, targets, wanted);
     EXPECT_EQ(order::digest_of(losses), order::digest_of(alone_losses)) << classes;
     EXPECT_EQ(order::digest_of(without_gradient), order::digest_of(alone_losses)) << classes;
-    EXPECT_EQ(order::digest_of(std::vector<real>(gradient.begin(), gradient.end())),
-              order::digest_of(std::vector<real>(alone.begin(), alone.end())))
-        << classes;
+    EXPECT_EQ(order::digest_of(as_reals(g)), order::digest_of(std::vector<real>(alone.begin(), alone.end()))) << classes;
   }
 }
 }  // namespace

@@ -121,6 +121,7 @@ TEST(cross_entropy, of_logits_that_ranks_cut) {
   for (const cut_array& a : cut_rows()) {
     if (a.extents.size() != 2 || a.axis != 1) continue;
     same_losses(a, lone_numbers<float>(a.size()));
+    same_losses(a, numbers<float>(order::kind::wide, a.size()));
     same_losses(a, numbers<regroup::float16>(order::kind::plain, a.size()));
     same_losses(a, numbers<double>(order::kind::special, a.size()));
   }
@@ -131,22 +132,28 @@ TEST(cross_entropy, of_logits_that_ranks_cut) {
   }
 }
 
-TEST(cross_entropy, refuses_targets_of_no_class_everywhere) {
-  const std::vector<float> x(10);
+/// On every rank, also what only one has wrong: afterwards all can go on.
+TEST(cross_entropy, refuses_wrong_targets_everywhere) {
+  const bool is_first = all().rank() == 0;
+  const std::vector<float> x(15);
   std::vector<float> gradient(x.size());
   const index classes = 5 * all().size();
-  const auto of = [&](index target) {
-    return regroup::cross_entropy(all(), view(x.data(), {2, 5}), std::vector{classes - 1, target},
-                                  {.gradient = view(gradient.data(), {2, 5})});
+  const auto of = [&](const std::vector<index>& targets, index ignore_index = -100) {
+    const auto rows = static_cast<index>(targets.size());
+    return regroup::cross_entropy(all(), view(x.data(), {rows, 5}), targets,
+                                  {.ignore_index = ignore_index, .gradient = view(gradient.data(), {rows, 5})});
   };
-  EXPECT_THROW(of(classes), regroup::argument_error);
-  EXPECT_THROW(of(-1), regroup::argument_error);
-  if (all().size() > 1) {  // ranks do not agree
-    EXPECT_THROW(of(all().rank() == 0 ? 0 : 1), regroup::argument_error);
-    EXPECT_THROW(of(all().rank() == 0 ? 0 : -100), regroup::argument_error);
+  EXPECT_THROW(of({classes - 1, classes}), regroup::argument_error);
+  EXPECT_THROW(of({classes - 1, -1}), regroup::argument_error);
+  if (all().size() > 1) {
+    EXPECT_THROW(of({0, is_first ? classes : 1}), regroup::argument_error);
+    EXPECT_THROW(of({0, is_first ? 0 : 1}), regroup::argument_error);
+    EXPECT_THROW(of({0, is_first ? 0 : -100}), regroup::argument_error);
+    EXPECT_THROW(of({0, -100}, is_first ? -1 : -100), regroup::argument_error);
+    EXPECT_THROW(of(std::vector<index>(is_first ? 3 : 2)), regroup::shape_error);
   }
   EXPECT_EQ(gradient, std::vector<float>(x.size()));
-  EXPECT_GT(of(0), 0);
+  EXPECT_GT(of({0, 1}), 0);
 }
 
 TEST(softmax, with_wider_outputs) {

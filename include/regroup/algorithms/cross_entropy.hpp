@@ -5,9 +5,7 @@
 #pragma once
 
 #include <concepts>
-#include <limits>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <vector>
 
@@ -73,11 +71,11 @@ struct from_target {
   constexpr map map_of(given at, state s) const { return gradient_of(s, at, share); }
 };
 
-/// The number of classes of which an executor has `length`; what a row aims at, by its number; and the executor for what was
-/// made of all rows. The verb finds these, or another executor's, by its arguments.
-template <executor Executor>
-index classes_of(const Executor&, index length) {
-  return length;
+/// The number of classes; what a row aims at, by its number; and the executor for what was made of all rows. The verb finds
+/// these, or those of an executor that has only a part of every row, by their arguments.
+template <executor Executor, class In, class Targets>
+index classes_of(const Executor&, const In& in, const Targets& /*targets*/, index /*ignore_index*/) {
+  return in.length();
 }
 template <executor Executor, class In, class Targets, std::floating_point Real>
 auto aims_of(const Executor&, const In& in, const Targets& targets, index ignore_index, softmax_parts::scaled<Real> seen) {
@@ -128,10 +126,11 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
     put.emplace(verbs::output(x, *options.losses, in.size()));
   }
   const auto& on = worker_of(ex);
-  const index used = count_used(target, classes_of(on, in.length()), options.ignore_index);
+  std::vector<double> losses(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
+  const index classes = classes_of(on, in, target, options.ignore_index);
+  const index used = count_used(target, classes, options.ignore_index);
   const auto aims = aims_of(on, in, target, options.ignore_index, seen);
   const real share = options.reduction == loss_reduction::mean ? factor / static_cast<real>(used) : factor;
-  std::vector<double> losses(static_cast<std::size_t>(in.size()), plus<double>{}.identity());
   using verb = from_target<real, decltype(aims), places>;
   const softmax_parts::look<verb> look{{aims, share, losses.data(), put ? &*put : nullptr}};
   if (out) {

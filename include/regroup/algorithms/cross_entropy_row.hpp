@@ -59,7 +59,8 @@ Real gradient_factor(double scale, double gradient_scale) {
   return static_cast<Real>(scale * gradient_scale);
 }
 
-/// What a row is to be: its target, -1 if it is ignored, and the target's scaled logit.
+/// What a row of logits aims at: the place of its target, -1 if it is ignored and past the end if it is not among them, and the
+/// target's scaled logit.
 template <std::floating_point Real>
 struct aim {
   index target;

@@ -46,14 +46,13 @@ struct output_of<X, std::nullopt_t> {
   using type = X;
 };
 
-/// Whether there are outputs, and the map that look(row, state) returns makes them from weights.
-template <class Out, class Look, std::floating_point Real>
+/// Whether there are outputs that are made from weights.
+template <class Out, class Verb>
 constexpr bool outputs_need_weights() {
   if constexpr (std::same_as<Out, std::nullopt_t>) {
     return false;
   } else {
-    using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, typename log_sum_exp<Real>::state>>;
-    return map::outputs != row_map_kind::differences;
+    return Verb::map::outputs != row_map_kind::differences;
   }
 }
 
@@ -63,8 +62,8 @@ constexpr bool outputs_need_weights() {
 /// unless a single thread would finish the row before three rounds of synchronisation (it needs one exponential an element,
 /// the shared sweep two; Zen 4, two threads, 50,000 elements: 14 us against 15 to 21). The verbs find this, or another
 /// executor's, by its arguments.
-template <executor Executor, class In, class Out, std::floating_point Real, class Look>
-void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const Look& look) {
+template <executor Executor, class In, class Out, std::floating_point Real, class Verb>
+void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const look<Verb>& look) {
   using x = std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>;
   using y = typename output_of<x, Out>::type;
   const index count = in.size();
@@ -130,7 +129,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     }
   };
   if constexpr (has_row_kernels<x, y>) {
-    if (is_contiguous && is_near && (!are_few || outputs_need_weights<Out, Look, Real>())) {
+    if (is_contiguous && is_near && (!are_few || outputs_need_weights<Out, Verb>())) {
       // The ends of a group overlap with nothing: all rows for one thread, or up to 8 groups of 4 and more for each.
       const index turns = concurrency_of(ex) == 1 ? 1 : threads * std::clamp<index>(count / threads / 4, 1, 8);
       in_groups(std::max(some, (count + turns - 1) / turns),

@@ -30,15 +30,15 @@ inline constexpr index longest_row_abreast = 3 * lanes / 2;
 template <class X, class Y, std::floating_point Real>
 class abreast_sweep {
   using pack = host::pack<Real>;
-  using row_state = typename log_sum_exp<Real>::state;
   static constexpr index abreast = host::abreast;
-  /// What is given of every row of a group.
   template <class Given>
   struct nothings {
     constexpr Given get(index) const { return {}; }
   };
+  /// What is given of every row of a group.
   template <class Verb, class Given = typename Verb::given>
   using givens = std::conditional_t<std::is_empty_v<Given>, nothings<Given>, host::pack<Given>>;
+
  public:
   abreast_sweep(index length, scaled<Real> seen)
       : seen_(seen),
@@ -47,7 +47,7 @@ class abreast_sweep {
         narrow_in_(room<X>(std::same_as<X, Real> ? 0 : 1)),
         narrow_out_(room<Y>(std::same_as<Y, Real> ? 0 : 1)) {}
 
-  /// As look(row, state) of every row, and, if there are outputs, y[i] = map(x[i], weight) by the map that it returns.
+  /// Looks at every row, a group's values and maps side by side, and, if there are outputs, sets y[i] = map(x[i], weight).
   template <class In, class Out, class Verb>
   void rows(const In& in, const Out& out, index first, index last, const look<Verb>& look) {
     for (index row = first; row < last;) {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -93,8 +94,8 @@ class communicator {
   [[nodiscard]] int size() const noexcept { return size_; }
 
   /// Every rank: the least and the largest over all ranks.
-  [[nodiscard]] std::array<index, 2> range(index count) const {
-    std::int64_t least[] = {count, -count};
+  [[nodiscard]] std::array<index, 2> range(index number) const {
+    std::int64_t least[] = {number, -number};
     check(MPI_Allreduce(MPI_IN_PLACE, least, 2, MPI_INT64_T, MPI_MIN, comm_), "MPI_Allreduce");
     return {least[0], -least[1]};
   }
@@ -111,6 +112,16 @@ class communicator {
   [[nodiscard]] index sum(index count) const {
     check(MPI_Allreduce(MPI_IN_PLACE, &count, 1, MPI_INT64_T, MPI_SUM, comm_), "MPI_Allreduce");
     return count;
+  }
+  /// Every rank: each number becomes its sum over all ranks, in any order.
+  template <std::floating_point Real>
+  void sum(std::span<Real> xs) const {
+    static_assert(std::same_as<Real, float> || std::same_as<Real, double>);
+    const auto type = std::same_as<Real, float> ? MPI_FLOAT : MPI_DOUBLE;
+    for (std::size_t at = 0; at < xs.size(); at += most_at_once) {
+      const auto count = static_cast<int>(std::min(most_at_once, xs.size() - at));
+      check(MPI_Allreduce(MPI_IN_PLACE, xs.data() + at, count, type, MPI_SUM, comm_), "MPI_Allreduce");
+    }
   }
   /// Every rank: each count becomes the sum over the ranks before this one.
   void sum_before(std::span<index> counts) const {

@@ -7,6 +7,7 @@
 // A row of up to 65,536 elements in all is reduced twice, to its largest element, one number a rank, and to the sum of its
 // weights; a longer one once, by log_sum_exp. As in `reduce`, ranks send each other states, and the numbers of tiles of 4096
 // that they cut or that end a row. Memory: two or three numbers a row, and for rows of up to 65,536 a weight an element.
+// cross_entropy sends its target's logit too, and keeps two numbers a row more.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,8 +61,9 @@ auto states_of_rows(const ranks<Local>& all, const In& in, softmax_parts::scaled
 }  // namespace detail
 
 /// softmax_parts::each_row over ranks: every rank looks at every row's state.
-template <class Local, class In, class Out, std::floating_point Real, class Look>
-void each_row(const ranks<Local>& all, const In& in, const Out& out, softmax_parts::scaled<Real> seen, const Look& look) {
+template <class Local, class In, class Out, std::floating_point Real, class Verb>
+void each_row(const ranks<Local>& all, const In& in, const Out& out, softmax_parts::scaled<Real> seen,
+              const softmax_parts::look<Verb>& look) {
   const auto states = detail::states_of_rows(all, in, seen);
   all.comm().together([&] {
     all.each(in.size(), [&](index row, const auto& on) {
@@ -74,41 +77,47 @@ void each_row(const ranks<Local>& all, const In& in, const Out& out, softmax_par
   });
 }
 
-/// cross_entropy_parts::classes_of, aims_of and executor_of_rows over ranks.
-template <class Local>
-index classes_of(const ranks<Local>& all, index length) {
-  return all.comm().sum(length);
+/// cross_entropy_parts::classes_of, aims_of and executor_of_rows over ranks. Every rank: throws shape_error or argument_error on
+/// all unless all bring as many rows, the same targets and one ignore_index, so that what one refuses all refuse.
+template <class Local, class In, class Targets>
+index classes_of(const ranks<Local>& all, const In& in, const Targets& targets, index ignore_index) {
+  all.comm().require_same(in.size(), "rows of logits");
+  std::uint64_t digest = 0x9e3779b97f4a7c15;
+  const auto add = [&](auto x) {
+    digest = (digest ^ static_cast<std::uint64_t>(x)) * 0xbf58476d1ce4e5b9;
+    digest ^= digest >> 31;
+  };
+  add(ignore_index);
+  for (index row = 0; row < in.size(); ++row) add(targets[row]);
+  if (const auto [least, largest] = all.comm().range(static_cast<index>(digest >> 1)); least != largest) {
+    throw_argument("cross_entropy over ranks needs the same targets and ignore_index on every rank; rank " +
+                   std::to_string(all.rank()) + " of " + std::to_string(all.size()) + " finds that they are not");
+  }
+  return all.comm().sum(in.length());
 }
-/// Every rank: targets are numbered from where its part begins; one that another rank has is past the end, and its logit, which
-/// all know, is a sum of which every other rank's term is plus's identity. Throws argument_error on all ranks unless all bring
-/// the same targets.
+/// A row aims at a place in this rank's part, or past its end where another rank has the target; its logit, which all know, is a
+/// sum of which every other rank's term is plus's identity.
 template <class Local, class In, class Targets, std::floating_point Real>
 auto aims_of(const ranks<Local>& all, const In& in, const Targets& targets, index ignore_index,
              softmax_parts::scaled<Real> seen) {
-  const index count = in.size(), length = in.length();
-  std::array<index, 1> begin = {length};
+  std::array<index, 1> begin = {in.length()};
   all.comm().sum_before(begin);
-  std::vector<cross_entropy_parts::aim<Real>> aims;
+  const auto place_of = [&targets, ignore_index, first = begin[0], length = in.length()](index row) -> index {
+    if (cross_entropy_parts::is_number(targets[row], ignore_index)) return -1;
+    const index place = static_cast<index>(targets[row]) - first;
+    return 0 <= place && place < length ? place : length;
+  };
   std::vector<Real> logits;
-  std::uint64_t digest = 0;
   all.comm().together([&] {
-    for (index row = 0; row < count; ++row) {
-      const bool is_ignored = cross_entropy_parts::is_number(targets[row], ignore_index);
-      const index target = is_ignored ? -1 : static_cast<index>(targets[row]);
-      const index here = target - begin[0];
-      const bool is_here = target >= 0 && 0 <= here && here < length;
-      aims.push_back({is_ignored ? -1 : is_here ? here : length, Real{0}});
-      logits.push_back(is_here ? seen(in[row][here]) : plus<Real>{}.identity());
-      digest = (digest ^ static_cast<std::uint64_t>(target)) * 0x100000001b3;  // FNV-1a, of words
+    for (index row = 0; row < in.size(); ++row) {
+      const index place = place_of(row);
+      logits.push_back(0 <= place && place < in.length() ? seen(in[row][place]) : plus<Real>{}.identity());
     }
   });
-  if (const auto [least, largest] = all.comm().range(static_cast<index>(digest >> 1)); least != largest) {
-    throw_argument("cross_entropy over ranks needs the same targets on every rank, of which rank " +
-                   std::to_string(all.rank()) + " has some that another has not");
-  }
-  all.fold(rows(view<const Real>(logits.data(), {count, 1})), plus<Real>{},
-           [&](index row, Real logit) { aims[static_cast<std::size_t>(row)].logit = logit; });
-  return [aims = std::move(aims)](index row) { return aims[static_cast<std::size_t>(row)]; };
+  all.comm().sum(std::span(logits));
+  return [place_of, logits = std::move(logits)](index row) -> cross_entropy_parts::aim<Real> {
+    return {place_of(row), logits[static_cast<std::size_t>(row)]};
+  };
 }
 template <class Local>
 const Local& executor_of_rows(const ranks<Local>& all) {
