@@ -221,6 +221,10 @@ constexpr void require_members_are_seen() {
                 "regroup: this monoid's `lift` does not take these elements, nor are they states");
   static_assert(has_lower<M> || (!requires(M& m, const state& s) { m.lower(s); } && !requires { &M::lower; }),
                 "regroup: this monoid's `lower` is not const, or does not take a state, so nothing would call it");
+  static_assert(has_lift<M, X> || !std::is_floating_point_v<widened<X>> || !std::is_integral_v<state> ||
+                    std::same_as<state, bool>,
+                "regroup: these elements would be cut to integers, the monoid's state: use one of floating-point numbers, or a "
+                "projection that rounds");
   static_assert(!requires { &M::lift_tile; },
                 "regroup: `lift_tile` takes tiles of many types: make it a template, `lift_tile(const auto& tile) const`");
   if constexpr (!has_lift<M, X> && narrows<widened<X>, state>()) {
@@ -247,6 +251,9 @@ constexpr void require_members_are_seen() {
 }
 }  // namespace detail
 
+template <class T>
+struct indexed;  // monoids/extremum.hpp
+
 /// The largest state, in bytes: loops keep some hundreds of states on a thread's stack.
 inline constexpr std::size_t largest_state = std::size_t{1} << 16;
 
@@ -262,8 +269,16 @@ constexpr void require_monoid() {
                   "regroup: a state has at most 65,536 bytes, for loops keep many on the stack; let it hold a std::vector");
     if constexpr (monoid<M>) {
       detail::require_members_are_seen<M, X>();
-      static_assert(monoid_over<M, X>,
-                    "regroup: these elements cannot be lifted; give the monoid `lift(x) const` that returns its state");
+      if constexpr (!monoid_over<M, X>) {
+        constexpr bool takes_positions = requires {
+          sizeof(indexed<widened<X>>);
+          requires monoid_over<M, indexed<widened<X>>>;
+        };
+        static_assert(!takes_positions,
+                      "regroup: this monoid takes elements with their positions: pass `with_position{}` as the projection");
+        static_assert(takes_positions,
+                      "regroup: these elements cannot be lifted; give the monoid `lift(x) const` that returns its state");
+      }
     }
   }
 }

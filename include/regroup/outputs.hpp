@@ -181,10 +181,10 @@ void require_own_memory(const In& in, const Out& out, bool in_place_allowed = fa
   }
 }
 
-/// Each row's answer has a place.
+/// Each answer has a place.
 inline void require_places(const shape& places, index size, index count) {
   if (size != count) {
-    throw_shape("the output needs one place a row, " + std::to_string(count) + "; it has shape " + to_string(places));
+    throw_shape("the output needs one place an answer, " + std::to_string(count) + "; it has shape " + to_string(places));
   }
 }
 inline void require_same_extents(const shape& in, const shape& out) {

@@ -29,12 +29,18 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
     require_places(v.extents(), v.size(), count);
     return [v]<class Answer>(index row, Answer&& answer) {
       using place = std::remove_cvref_t<decltype(*v.data())>;
+      static_assert(requires { static_cast<place>(std::forward<Answer>(answer)); },
+                    "regroup: the output's places cannot hold the answers, which have the type answer_of<monoid>");
       v.data()[offset_of(row, v.extents(), v.strides())] = static_cast<place>(std::forward<Answer>(answer));
     };
   } else {
     static_assert(!std::ranges::range<Out>,
                   "regroup: answers go to a view, a span or a contiguous container (no std::vector<bool>), or to a function");
-    return [&out]<class Answer>(index row, Answer&& answer) { out(row, std::forward<Answer>(answer)); };
+    return [&out]<class Answer>(index row, Answer&& answer) {
+      static_assert(requires { out(row, std::forward<Answer>(answer)); },
+                    "regroup: answers go to a function of (row, answer), which this is not");
+      out(row, std::forward<Answer>(answer));
+    };
   }
 }
 

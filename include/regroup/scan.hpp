@@ -18,6 +18,8 @@ namespace verbs {
 /// The answer of a state, as an element of an output. Independent of the executor, like `lowered`.
 template <class Place, class M>
 auto answer_in(const M& m) {
+  static_assert(requires { static_cast<Place>(std::declval<answer_of<M>>()); },
+                "regroup: the output's places cannot hold the answers, which have the type answer_of<monoid>");
   return [&m](const state_of<M>& s) { return static_cast<Place>(regroup::lower(m, s)); };
 }
 

@@ -76,7 +76,10 @@ inline constexpr bool takes_position = !std::invocable<const Projection&, X> && 
 /// A source seen through a projection: a member pointer or a function of an element, as in std::ranges, or of its position too.
 template <class Source, class Projection>
 struct projected {
-  static constexpr bool is_numbered = takes_position<Projection, decltype(std::declval<const Source&>()[index{}])>;
+  using element = decltype(std::declval<const Source&>()[index{}]);
+  static constexpr bool is_numbered = takes_position<Projection, element>;
+  static_assert(is_numbered || std::invocable<const Projection&, element>,
+                "regroup: this projection takes neither these elements nor an element and its position");
   Source source;
   Projection projection;
   [[nodiscard]] constexpr index size() const noexcept { return source.size(); }

@@ -152,13 +152,19 @@ class view {
     return {data_ + i * strides_[0], shape(std::span(extents_.begin() + 1, extents_.end())),
             shape(std::span(strides_.begin() + 1, strides_.end()))};
   }
-  /// The same elements with their axes in another order: axis `a` of the result is axis `order[a]` of this.
+  /// The same elements with their axes in another order: axis `a` of the result is axis `order[a]` of this. Negative axes count
+  /// from the end. Throws shape_error unless each axis is named once.
   [[nodiscard]] constexpr view permuted(const shape& order) const {
     shape extents;
     shape strides;
+    std::array<bool, max_rank> is_named = {};
     for (const index axis : order) {
-      extents.push_back(extents_[static_cast<int>(axis)]);
-      strides.push_back(strides_[static_cast<int>(axis)]);
+      const index a = axis < 0 ? axis + rank() : axis;
+      if (order.size() != rank() || a < 0 || a >= rank() || std::exchange(is_named[static_cast<std::size_t>(a)], true)) {
+        throw_shape("a permutation names each of " + std::to_string(rank()) + " axes once; got " + to_string(order));
+      }
+      extents.push_back(extents_[static_cast<int>(a)]);
+      strides.push_back(strides_[static_cast<int>(a)]);
     }
     return {data_, extents, strides};
   }
@@ -215,7 +221,7 @@ constexpr view<T> coalesced(const view<T>& v) {
   return {v.data(), extents, strides};
 }
 
-/// The view with the given axes moved to the end, in that order. Negative axes count from the end.
+/// The view with the given axes moved to the end, all in ascending order. Negative axes count from the end.
 template <class T>
 view<T> axes_last(const view<T>& x, const shape& axes) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(x.rank()), false);

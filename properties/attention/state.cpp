@@ -144,6 +144,11 @@ TEST(attention_state, no_queries_have_a_shape) {
   EXPECT_THROW(some.merge(none), regroup::shape_error);
 }
 
+TEST(attention_state, has_no_negative_extents) {
+  EXPECT_THROW(regroup::attention_state<float>({1, 2}, -3), regroup::shape_error);
+  EXPECT_THROW(regroup::attention_state<float>({1, -2}, 3), regroup::shape_error);
+}
+
 /// One that has moved away is as one of which nothing is known.
 TEST(attention_state, moved_away) {
   const problem p;

@@ -33,8 +33,9 @@ struct called {
     [[nodiscard]] constexpr regroup::key_range range(index batch, index head, index query) const {
       return regroup::mask_rules::range(bound, batch, head, query);
     }
-    __host__ __device__ __noinline__ float operator()(float s, index batch, index head, index query, index key) const {
-      return cuda::scored_by(bound, s, batch, head, query, key);
+    template <class Real>
+    __host__ __device__ __noinline__ Real operator()(Real s, index batch, index head, index query, index key) const {
+      return cuda::scored_by(bound, static_cast<float>(s), batch, head, query, key);
     }
   };
   template <class Extents>

@@ -202,7 +202,7 @@ TYPED_TEST(attention_mma, infinite_scores_and_no_visible_key) {
   for (index c = 0; c < 5; ++c) EXPECT_TRUE(std::isnan(got.out.view()(0, 0, 0, c)));
   for (index c = 0; c < 4; ++c) p.k.view()(0, 0, 7, c) = T(-infinity);  // as if it were hidden
   const auto lower = attend(p);
-  const auto hidden = attend(p, [](float s, index, index, index, index key) { return key == 7 ? -infinity : s; });
+  const auto hidden = attend(p, [](auto s, index, index, index, index key) { return key == 7 ? -infinity : s; });
   EXPECT_TRUE(cases::same_bits<float>(lower.out.view()[0][0][0], hidden.out.view()[0][0][0]));
   const auto none = attend(p, [](float, index, index, index, index) { return float{regroup::hidden}; });
   for (const float x : none.out.values) EXPECT_EQ(cases::bits(x), cases::bits(0.0f));

@@ -39,8 +39,9 @@ struct any_rule {
   [[nodiscard]] regroup::key_range range(index batch, index head, index query) const {
     return rule->range(batch, head, query);
   }
-  float operator()(float s, index batch, index head, index query, index key) const {
-    return rule->score(s, batch, head, query, key);
+  template <class Real>
+  Real operator()(Real s, index batch, index head, index query, index key) const {
+    return rule->score(static_cast<float>(s), batch, head, query, key);
   }
 };
 

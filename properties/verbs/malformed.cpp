@@ -66,6 +66,15 @@ TEST(malformed, axes) {
   EXPECT_EQ(y, ones(24));
 }
 
+TEST(malformed, permutations) {
+  std::vector<float> x(24);
+  const regroup::view<float> v(x.data(), {2, 3, 4});
+  EXPECT_EQ(v.permuted({-1, 0, 1}).strides(), (regroup::shape{1, 12, 4}));
+  for (const regroup::shape& order : {regroup::shape{0, 1}, {0, 0, 1}, {0, 1, 3}, {0, 1, -4}, {0, 1, 2, 0}}) {
+    EXPECT_THROW(static_cast<void>(v.permuted(order)), regroup::shape_error) << to_string(order);
+  }
+}
+
 TEST(malformed, scans) {
   const auto xs = ones(6);
   auto ys = ones(5);

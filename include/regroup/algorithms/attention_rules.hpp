@@ -273,9 +273,13 @@ class bound_sequence final : public bound_mask {
 };
 
 inline bound_pointer make_bound(std::convertible_to<bound_pointer> auto bound) { return bound; }
+template <class R, class C, class Score, class... Positions>
+Score score_of(R (C::*)(Score, Positions...) const);
 template <class Rule>
 bound_pointer make_bound(Rule rule) {
   require_rule<Rule>();
+  static_assert(!requires { requires std::same_as<std::remove_cvref_t<decltype(score_of(&Rule::operator()))>, float>; },
+                "regroup: a mask's function takes scores of float and of double, which this one would round: `auto score`");
   return std::make_shared<const bound_mask_of<Rule>>(std::move(rule));
 }
 template <class... Rules>

@@ -107,7 +107,11 @@ inline void require_state_shapes(const shape& m, const shape& l, const shape& o)
         to_string(m) + ", " + to_string(l) + " and " + to_string(o));
   }
 }
-inline void require_state_rank(const shape& outer) {
+inline void require_state_shape(const shape& outer, index dv) {
+  if (dv < 0 || std::ranges::any_of(outer, [](index n) { return n < 0; })) {
+    throw_shape("an attention state has extents of 0 or more; got " + to_string(outer) + " queries and values of length " +
+                std::to_string(dv));
+  }
   if (outer.size() > 3) {
     throw_shape("an attention state has at most 3 axes before dv (batch, heads, queries); got " + to_string(outer));
   }
@@ -148,9 +152,10 @@ class attention_state {
  public:
   /// The state of no queries, which merging replaces.
   attention_state() = default;
-  /// The state of no keys for queries of shape `outer` = (..., H, Nq), rank 3 at most (shape_error), and values of length dv.
+  /// The state of no keys for queries of shape `outer` = (..., H, Nq), rank 3 at most, and values of length dv. Throws
+  /// shape_error.
   attention_state(const shape& outer, index dv) : outer_(outer), dv_(dv) {
-    attention_fold::require_state_rank(outer);
+    attention_fold::require_state_shape(outer, dv);
     const auto queries = static_cast<std::size_t>(view<Real>(nullptr, outer).size());
     states_ = {std::vector(queries, Real{hidden}), std::vector(queries, Real{}),
                std::vector(queries * static_cast<std::size_t>(dv), -Real{})};

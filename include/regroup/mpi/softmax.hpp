@@ -77,8 +77,8 @@ void each_row(const ranks<Local>& all, const In& in, const Out& out, softmax_par
   });
 }
 
-/// cross_entropy_parts::classes_of, aims_of and executor_of_rows over ranks. Every rank: throws shape_error or argument_error on
-/// all unless all bring as many rows, the same targets and one ignore_index, so that what one refuses all refuse.
+/// cross_entropy_parts::classes_of, aims_of and executor_of_rows over ranks. Every rank: throws shape_error or argument_error
+/// on all unless all bring as many rows, the same targets and one ignore_index, so that what one refuses all refuse.
 template <class Local, class In, class Targets>
 index classes_of(const ranks<Local>& all, const In& in, const Targets& targets, index ignore_index) {
   all.comm().require_same(in.size(), "rows of logits");
@@ -95,8 +95,8 @@ index classes_of(const ranks<Local>& all, const In& in, const Targets& targets, 
   }
   return all.comm().sum(in.length());
 }
-/// A row aims at a place in this rank's part, or past its end where another rank has the target; its logit, which all know, is a
-/// sum of which every other rank's term is plus's identity.
+/// A row aims at a place in this rank's part, or past its end where another rank has the target; its logit, which all know, is
+/// a sum of which every other rank's term is plus's identity.
 template <class Local, class In, class Targets, std::floating_point Real>
 auto aims_of(const ranks<Local>& all, const In& in, const Targets& targets, index ignore_index,
              softmax_parts::scaled<Real> seen) {
