@@ -2,6 +2,7 @@
 // A monoid object is what other libraries' reductions need: an associative function object with an identity. Here std's.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <execution>
 #include <numeric>
 #include <vector>
@@ -36,18 +37,20 @@ auto by_std_in_parallel(const M& m, const Xs& x) {
 }  // namespace
 
 TEST(standard, transform_reduce_of_exact_monoids_is_reduce) {
-  const auto x = numbers(100'000);
-  const auto equal = [&](const auto& m) {
+  const auto equal = [](const auto& m, const auto& x) {
     const auto ours = regroup::reduce(regroup::par, x, m);
     EXPECT_EQ(by_std(m, x), ours);
     EXPECT_EQ(by_std_in_parallel(m, x), ours);
   };
-  equal(regroup::maximum<float>{});
-  equal(regroup::minimum<float>{});
-  equal(regroup::count{});
-  equal(regroup::any{});
-  equal(regroup::all{});
-  equal(regroup::plus<std::int64_t>{});
+  const auto x = numbers(100'000);
+  equal(regroup::maximum<float>{}, x);
+  equal(regroup::minimum<float>{}, x);
+  equal(regroup::count{}, x);
+  equal(regroup::any{}, x);
+  equal(regroup::all{}, x);
+  std::vector<int> integers(x.size());
+  std::ranges::transform(x, integers.begin(), [](float element) { return static_cast<int>(50 * element); });
+  equal(regroup::plus<std::int64_t>{}, integers);
 }
 
 /// (max, scaled sum) commutes, so std may also interleave it, as `std::reduce` and par_unseq do.
