@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// math/exp|log/fp32/N and math/exp/fp64/N: exp or log of N elements that stay in a core's cache, on one thread: ours in a
-// loop that the compiler makes packs of, beside the loop on libm, Eigen, and the libraries of by_library/. No limit of
-// the machine's: what it costs to compute. Compiled a second time for -march=native, without those libraries, whose
-// code that would not change.
+// math/exp|exp2|log/fp32|fp64/N: a function of N elements that stay in a core's cache, on one thread: ours in a loop that
+// the compiler makes packs of, beside the loop on libm, Eigen, and the libraries of by_library/. No limit of the machine's:
+// what it costs to compute. Compiled a second time for -march=native, without those libraries, whose code that would not
+// change.
 #include <Eigen/Core>
 
 #include <cmath>
+#include <numbers>
 
 #include "bench.hpp"
 #include "by_library/math.hpp"
@@ -44,19 +45,30 @@ void contend(program& p, Ours ours, Libm libm, OfEigen of_eigen) {
 #endif
 }
 
-void contend_all(program& p) {
-  const std::string what = p.work.what + "/" + p.work.type;
-  const auto exp = [](auto x) { return regroup::math::exp(x); };
-  const auto exp_of_libm = [](auto x) { return std::exp(x); };
-  const auto exp_of_eigen = [](const auto& x) { return x.exp(); };
-  if (what == "exp/fp32") return contend<float>(p, exp, exp_of_libm, exp_of_eigen);
-  if (what == "exp/fp64") return contend<double>(p, exp, exp_of_libm, exp_of_eigen);
-  if (what == "log/fp32") {
-    return contend<float>(
-        p, [](float x) { return regroup::math::log(x); }, [](float x) { return std::log(x); },
+template <class T>
+void contend_all_of(program& p) {
+  if (p.work.what == "exp") {
+    return contend<T>(
+        p, [](T x) { return regroup::math::exp(x); }, [](T x) { return std::exp(x); },
+        [](const auto& x) { return x.exp(); });
+  }
+  if (p.work.what == "log") {
+    return contend<T>(
+        p, [](T x) { return regroup::math::log(x); }, [](T x) { return std::log(x); },
         [](const auto& x) { return x.log(); });
   }
-  throw std::invalid_argument("no such work: math/" + what);
+  if (p.work.what == "exp2") {  // which Eigen makes of exp
+    return contend<T>(
+        p, [](T x) { return regroup::math::exp2(x); }, [](T x) { return std::exp2(x); },
+        [](const auto& x) { return (x * T(std::numbers::ln2)).exp(); });
+  }
+  throw std::invalid_argument("no such work: math/" + p.work.what);
+}
+
+void contend_all(program& p) {
+  if (p.work.type == "fp32") return contend_all_of<float>(p);
+  if (p.work.type == "fp64") return contend_all_of<double>(p);
+  throw std::invalid_argument("no such work: math/" + p.work.what + "/" + p.work.type);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 """The peers that compile a graph first: JAX, onnxruntime, OpenVINO. Their compilation is not timed."""
 
 import os
+import sys
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from peer import Cannot, Peer
 
 
 class Jax(Peer):
-    name, package = "JAX", "jax"
+    name, package, rare = "JAX", "jax", ("affine", "window")
 
     def __init__(self, threads, directory):
         super().__init__(threads, directory)
@@ -31,11 +32,12 @@ class Jax(Peer):
 
     def jitted(self, f, *given):
         f, y = self.jax.jit(f), [None]
+        array = lambda y: np.asarray(y).astype(np.float32 if y.dtype != np.float64 else np.float64)
 
         def call():
-            y[0] = f(*given).block_until_ready()
+            y[0] = self.jax.block_until_ready(f(*given))
 
-        return call, lambda: np.asarray(y[0]).astype(np.float32 if y[0].dtype != np.float64 else np.float64)
+        return call, lambda: self.jax.tree.map(array, y[0])
 
     def softmax(self, work):
         self.contiguous(work)
@@ -51,6 +53,8 @@ class Jax(Peer):
     def reduce(self, work):
         if work.what == "log_sum_exp":
             return self.jitted(self.jax.nn.logsumexp, self.array_of(work)[0])
+        if work.what == "affine":
+            raise Cannot("has prefixes of maps, but no reduction in order")
         np_ = self.jax.numpy
         f = {
             "plus": lambda x: np_.stack([x.sum()]),
@@ -73,12 +77,24 @@ class Jax(Peer):
         return self.jitted(self.jax.grad(loss), self.array_of(work))
 
     def scan(self, work):
-        if work.what != "plus":
-            raise Cannot("has no cumulative logsumexp")
+        lax = self.jax.lax
+        if work.what == "affine":  # a map's two numbers in an array each
+            compose = lambda left, right: (right[0] * left[0], right[0] * left[1] + right[1])
+            maps = self.array_of(work, "x", -1, 2)
+            call, result = self.jitted(lambda *maps: lax.associative_scan(compose, maps), maps[:, 0], maps[:, 1])
+            return call, lambda: np.stack(result(), axis=1)
         x = self.array_of(work)
-        return self.jitted(lambda x: self.jax.numpy.cumsum(x, 0), x if work.verb == "scan_axes" else x[0])
+        f = {"plus": lax.cumsum, "log_sum_exp": lax.cumlogsumexp}[work.what]
+        return self.jitted(lambda x: f(x, 0), x if work.verb == "scan_axes" else x[0])
 
     scan_axes = scan
+
+    def reduce_segments(self, work):
+        offsets = np.fromfile(self.directory / "offsets", np.int64)
+        count = len(offsets) - 1
+        segment = self.jax.device_put(np.repeat(np.arange(count, dtype=np.int32), np.diff(offsets)))
+        f = lambda x, segment: self.jax.ops.segment_sum(x, segment, count, indices_are_sorted=True)
+        return self.jitted(f, self.array_of(work)[0], segment)
 
     def attention(self, work):
         h, kv, q, n, d = work.attention
@@ -88,11 +104,16 @@ class Jax(Peer):
         )
         if work.what == "causal" and q != n:
             raise Cannot("its causal mask is aligned top left")
-        f = lambda *a: self.jax.nn.dot_product_attention(*a, is_causal=work.what == "causal").transpose(0, 2, 1, 3)
-        return self.jitted(f, query, key, value)
+        seen, mask = works.seen_by_window(work)
+        attend = self.jax.nn.dot_product_attention
+        f = lambda q, k, v: attend(q, k[:, seen], v[:, seen], mask=mask, is_causal=work.what == "causal")
+        return self.jitted(lambda *a: f(*a).transpose(0, 2, 1, 3), query, key, value)
 
     def note(self, work):
-        return "its output allocated each call"
+        more = {"affine": ", its maps two arrays", "window": ", given only what the window sees"}
+        if work.verb == "reduce_segments":
+            return "its output allocated each call, given each element's segment"
+        return "its output allocated each call" + more.get(work.what, "")
 
 
 class OnnxRuntime(Peer):
@@ -138,8 +159,10 @@ class OnnxRuntime(Peer):
         return self.run(work, "ReduceLogSumExp", [self.given(work), np.array([1])], (work.rows[0],), keepdims=0)
 
     def reduce(self, work):
+        if work.what == "plus":
+            return self.run(work, "ReduceSum", [self.given(work), np.array([1])], (1,), keepdims=0)
         if work.what != "log_sum_exp":
-            raise Cannot("asked for log_sum_exp only")
+            raise Cannot("asked for plus and log_sum_exp only")
         return self.logsumexp(work)
 
     def reduce_axes(self, work):
@@ -183,6 +206,7 @@ class OpenVino(Peer):
 
     def __init__(self, threads, directory):
         super().__init__(threads, directory)
+        sys.modules["openvino_telemetry"] = None  # it would start a process that tells the network of this run
         import openvino
         from openvino import opset13
 
@@ -223,13 +247,23 @@ class OpenVino(Peer):
         return self.run(work, build, [self.given(work)], (work.rows[0], 1))
 
     def reduce(self, work):
+        if work.what == "plus":
+            return self.run(work, lambda x: self.ops.reduce_sum(x, np.array([1]), False), [self.given(work)], (1,))
         if work.what != "log_sum_exp":
-            raise Cannot("asked for log_sum_exp only")
+            raise Cannot("asked for plus and log_sum_exp only")
         return self.logsumexp(work)
 
     def reduce_axes(self, work):
         build = lambda x: self.ops.reduce_sum(x, np.array([0]), False)
         return self.run(work, build, [self.given(work)], (work.rows[1],))
+
+    def scan(self, work):
+        if work.what != "plus":
+            raise Cannot("has no cumulative logsumexp")
+        axis = np.array(0 if work.verb == "scan_axes" else 1)
+        return self.run(work, lambda x: self.ops.cum_sum(x, axis), [self.given(work)], work.rows)
+
+    scan_axes = scan
 
     def attention(self, work):
         h, kv, q, n, d = work.attention

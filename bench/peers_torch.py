@@ -3,11 +3,12 @@
 
 import numpy as np
 
+import works
 from peer import Cannot, Peer
 
 
 class Torch(Peer):
-    name, package, rare = "PyTorch", "torch", ("paged",)
+    name, package, rare = "PyTorch", "torch", ("paged", "window")
 
     def __init__(self, threads, directory):
         super().__init__(threads, directory)
@@ -67,13 +68,14 @@ class Torch(Peer):
 
         return call, lambda: np.stack([part.numpy().astype(np.float32) for part in y[0]], axis=1)
 
-    def cross_entropy(self, work):
+    def cross_entropy(self, work, loss=None):
         x, target = self.tensor(work).requires_grad_(), self.tensor(work, "targets", -1)
+        loss = loss or self.torch.nn.functional.cross_entropy
 
         def call():
             x.grad = None
             with self.torch.enable_grad():
-                self.torch.nn.functional.cross_entropy(x, target).backward()
+                loss(x, target).backward()
 
         return call, lambda: self.array(x.grad)
 
@@ -102,12 +104,14 @@ class Torch(Peer):
             self.tensor(work, name, 1, heads, rows, d)
             for name, heads, rows in (("q", h, q), ("k", kv, n), ("v", kv, n))
         )
-        key, value = (self.keys(work, x) for x in (key, value))
+        seen, mask = works.seen_by_window(work)
+        mask = None if mask is None else self.torch.from_numpy(mask)
+        key, value = (self.keys(work, x[:, :, seen]) for x in (key, value))
         y = [None]
 
         def call():
             y[0] = self.torch.nn.functional.scaled_dot_product_attention(
-                query, key(), value(), is_causal=work.what == "causal", enable_gqa=kv != h
+                query, key(), value(), attn_mask=mask, is_causal=work.what == "causal", enable_gqa=kv != h
             )
 
         return call, lambda: self.array(y[0])
@@ -128,6 +132,8 @@ class Torch(Peer):
     def note(self, work):
         if work.what == "paged":
             return "gathers the pages, then attends"
+        if work.what == "window":
+            return "given only what the window sees"
         return "loss and gradient by autograd, its output allocated each call" if work.verb == "cross_entropy" else None
 
 
@@ -154,23 +160,32 @@ class TorchCompiled(Torch):
         return self.compiled(work, lambda x: self.torch.logsumexp(x, 1), self.tensor(work))
 
     def reduce(self, work):
-        if work.what != "log_sum_exp":
-            raise Cannot("asked for log_sum_exp only")
-        f = self.torch.compile(lambda x: self.torch.logsumexp(x, 0), dynamic=False)
-        x, y = self.tensor(work)[0], [None]
+        t, x = self.torch, self.tensor(work)[0]
+        f = {
+            "log_sum_exp": lambda x: [t.logsumexp(x, 0)],
+            "moments": lambda x: t.var_mean(x, correction=0)[::-1],
+            "minmax": lambda x: t.aminmax(x),
+            "argmax": lambda x: t.max(x, 0),
+            "plus": lambda x: [x.sum()],
+        }[work.what]
+        f, y = t.compile(f, dynamic=False), [None]
 
         def call():
             y[0] = f(x)
 
-        return call, lambda: self.array(y[0])
+        return call, lambda: np.array([float(part) for part in y[0]])
 
     def reduce_axes(self, work):
         return self.compiled(work, lambda x: x.sum(0), self.tensor(work))
 
-    def no(self, work):
-        raise Cannot("asked for softmax, log_softmax, logsumexp and sums of columns only")
+    def cross_entropy(self, work):
+        loss = self.torch.nn.functional.cross_entropy
+        return super().cross_entropy(work, self.torch.compile(loss, dynamic=False))
 
-    scan = scan_axes = reduce_segments = attention = cross_entropy = top_k = no
+    def no(self, work):
+        raise Cannot("calls the function that PyTorch calls without it")
+
+    scan = scan_axes = reduce_segments = attention = top_k = no
 
     def note(self, work):
-        return "its output allocated each call"
+        return super().note(work) or "its output allocated each call"

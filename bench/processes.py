@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The processes of a run: the C++ programs, the peers in Python, and whoever else uses the machine."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import works
@@ -33,6 +35,7 @@ PROGRAMS = {
 }
 
 
+PATIENCE = 900  # seconds that a peer may take for one answer: compiling, or one call at the largest size
 FLAGS = {"native": ", -march=native", "fast": ", -Ofast -march=native"}  # of a program's name, in those of its contenders
 
 
@@ -89,6 +92,7 @@ class Worker:
             text=True,
             env=environment(threads),
             preexec_fn=pinned(threads),
+            start_new_session=True,  # a library's own processes are ended with it
         )
 
     def start(self):
@@ -96,9 +100,12 @@ class Worker:
         self.cannot = self.answer().get("cannot")
 
     def answer(self):
+        patience = threading.Timer(PATIENCE, self.kill)
+        patience.start()
         line = self.process.stdout.readline()
+        patience.cancel()
         self.process.send_signal(signal.SIGSTOP)
-        return json.loads(line) if line else {"cannot": "its process ended"}
+        return json.loads(line) if line else {"cannot": f"its process ended, or said nothing for {PATIENCE} seconds"}
 
     def ask(self, **command):
         try:
@@ -109,8 +116,12 @@ class Worker:
             return {"cannot": "its process ended"}
         return self.answer()
 
+    def kill(self):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
     def end(self):
-        self.process.kill()
+        self.kill()
         self.process.communicate()
 
 

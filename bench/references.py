@@ -28,7 +28,7 @@ def inputs(work):
     if work.what == "min_plus":
         return {"x": random.random((n, 4))}
     if work.verb == "math":  # all of exp's range over fp32, and numbers whose logarithm may be near 0
-        x = random.uniform(-87, 87, n) if work.what == "exp" else np.exp(10 * normal(n))
+        x = np.exp(10 * normal(n)) if work.what == "log" else random.uniform(-87, 87, n)
         return {"x": x.astype(works.stored_type(work.type))}
     if work.what == "wide":
         return {"x": works.narrowed(normal(n) * np.float32(20), work.type)}
@@ -153,7 +153,7 @@ def reference(work, given):
     if work.verb == "reduce_segments":
         return np.add.reduceat(raw.astype(np.float64), given["offsets"][:-1])
     if work.verb == "math":  # x86's longer numbers, for fp64's sake
-        return {"exp": np.exp, "log": np.log}[work.what](raw.astype(np.longdouble))
+        return {"exp": np.exp, "exp2": np.exp2, "log": np.log}[work.what](raw.astype(np.longdouble))
     rows, columns = work.rows
     if work.verb == "top_k":  # equal ones in their order
         x = raw.reshape(rows, columns)

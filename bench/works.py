@@ -71,6 +71,18 @@ class Work:
         return count(re.search(r"_w(\d+[KM]?)", self.shape + "_w1024")[1])
 
 
+def seen_by_window(work):
+    """(the keys that any query of attention/window sees, which query sees which of these); all keys and no mask of others.
+
+    What a caller gives who knows no window: a slice of the keys, which costs nothing, and a mask. One query needs none."""
+    if work.what != "window":
+        return slice(None), None
+    _, _, q, n, _ = work.attention
+    first = max(0, n - q + 1 - work.window)
+    behind = (n - q + np.arange(q))[:, None] - np.arange(first, n)[None, :]
+    return slice(first, n), None if q == 1 else (behind >= 0) & (behind < work.window)
+
+
 def works(text):
     return [Work.named(name) for name in text.split()]
 
@@ -104,7 +116,7 @@ scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_e
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
-math/exp/fp32/16K math/log/fp32/16K math/exp/fp64/16K
+math/exp/fp32/16K math/exp2/fp32/16K math/log/fp32/16K math/exp/fp64/16K math/exp2/fp64/16K math/log/fp64/16K
 threads/plus/fp32/1K threads/plus/fp32/8K threads/plus/fp32/64K threads/plus/fp32/256K threads/plus/fp32/1M
 threads/log_sum_exp/fp32/1K threads/log_sum_exp/fp32/8K threads/log_sum_exp/fp32/64K threads/log_sum_exp/fp32/1M
 """)

@@ -21,13 +21,13 @@
 #if REGROUP_BENCH_BYTES == 64
 using f32 = __m512;
 using f64 = __m512d;
-extern "C" f32 _ZGVeN16v_expf(f32), _ZGVeN16v_logf(f32);
-extern "C" f64 _ZGVeN8v_exp(f64);
+extern "C" f32 _ZGVeN16v_expf(f32), _ZGVeN16v_exp2f(f32), _ZGVeN16v_logf(f32);
+extern "C" f64 _ZGVeN8v_exp(f64), _ZGVeN8v_exp2(f64), _ZGVeN8v_log(f64);
 #else
 using f32 = __m256;
 using f64 = __m256d;
-extern "C" f32 _ZGVdN8v_expf(f32), _ZGVdN8v_logf(f32);
-extern "C" f64 _ZGVdN4v_exp(f64);
+extern "C" f32 _ZGVdN8v_expf(f32), _ZGVdN8v_exp2f(f32), _ZGVdN8v_logf(f32);
+extern "C" f64 _ZGVdN4v_exp(f64), _ZGVdN4v_exp2(f64), _ZGVdN4v_log(f64);
 #endif
 
 namespace bench {
@@ -81,31 +81,47 @@ constexpr math_loop of_highway(const char* work, F) {
 const math_loop REGROUP_BENCH_LOOPS[] = {
 #if REGROUP_BENCH_BYTES == 64
     packs<float>("libmvec", "exp/fp32", [](auto x) { return _ZGVeN16v_expf(x); }),
+    packs<float>("libmvec", "exp2/fp32", [](auto x) { return _ZGVeN16v_exp2f(x); }),
     packs<float>("libmvec", "log/fp32", [](auto x) { return _ZGVeN16v_logf(x); }),
     packs<double>("libmvec", "exp/fp64", [](auto x) { return _ZGVeN8v_exp(x); }),
+    packs<double>("libmvec", "exp2/fp64", [](auto x) { return _ZGVeN8v_exp2(x); }),
+    packs<double>("libmvec", "log/fp64", [](auto x) { return _ZGVeN8v_log(x); }),
 #else
     packs<float>("libmvec", "exp/fp32", [](auto x) { return _ZGVdN8v_expf(x); }),
+    packs<float>("libmvec", "exp2/fp32", [](auto x) { return _ZGVdN8v_exp2f(x); }),
     packs<float>("libmvec", "log/fp32", [](auto x) { return _ZGVdN8v_logf(x); }),
     packs<double>("libmvec", "exp/fp64", [](auto x) { return _ZGVdN4v_exp(x); }),
+    packs<double>("libmvec", "exp2/fp64", [](auto x) { return _ZGVdN4v_exp2(x); }),
+    packs<double>("libmvec", "log/fp64", [](auto x) { return _ZGVdN4v_log(x); }),
 #endif
 #if defined(REGROUP_HAS_SLEEF) && REGROUP_BENCH_BYTES == 64
     packs<float>("SLEEF", "exp/fp32", [](auto x) { return Sleef_expf16_u10avx512f(x); }),
+    packs<float>("SLEEF", "exp2/fp32", [](auto x) { return Sleef_exp2f16_u10avx512f(x); }),
     packs<float>("SLEEF", "log/fp32", [](auto x) { return Sleef_logf16_u10avx512f(x); }),
     packs<double>("SLEEF", "exp/fp64", [](auto x) { return Sleef_expd8_u10avx512f(x); }),
+    packs<double>("SLEEF", "exp2/fp64", [](auto x) { return Sleef_exp2d8_u10avx512f(x); }),
+    packs<double>("SLEEF", "log/fp64", [](auto x) { return Sleef_logd8_u10avx512f(x); }),
 #elif defined(REGROUP_HAS_SLEEF)
     packs<float>("SLEEF", "exp/fp32", [](auto x) { return Sleef_expf8_u10avx2(x); }),
+    packs<float>("SLEEF", "exp2/fp32", [](auto x) { return Sleef_exp2f8_u10avx2(x); }),
     packs<float>("SLEEF", "log/fp32", [](auto x) { return Sleef_logf8_u10avx2(x); }),
     packs<double>("SLEEF", "exp/fp64", [](auto x) { return Sleef_expd4_u10avx2(x); }),
+    packs<double>("SLEEF", "exp2/fp64", [](auto x) { return Sleef_exp2d4_u10avx2(x); }),
+    packs<double>("SLEEF", "log/fp64", [](auto x) { return Sleef_logd4_u10avx2(x); }),
 #endif
 #ifdef REGROUP_HAS_XSIMD
     of_xsimd<float>("exp/fp32", [](auto x) { return xsimd::exp(x); }),
+    of_xsimd<float>("exp2/fp32", [](auto x) { return xsimd::exp2(x); }),
     of_xsimd<float>("log/fp32", [](auto x) { return xsimd::log(x); }),
     of_xsimd<double>("exp/fp64", [](auto x) { return xsimd::exp(x); }),
+    of_xsimd<double>("exp2/fp64", [](auto x) { return xsimd::exp2(x); }),
+    of_xsimd<double>("log/fp64", [](auto x) { return xsimd::log(x); }),
 #endif
 #ifdef REGROUP_HAS_HIGHWAY
     of_highway<float>("exp/fp32", [](auto d, auto x) { return hn::Exp(d, x); }),
     of_highway<float>("log/fp32", [](auto d, auto x) { return hn::Log(d, x); }),
     of_highway<double>("exp/fp64", [](auto d, auto x) { return hn::Exp(d, x); }),
+    of_highway<double>("log/fp64", [](auto d, auto x) { return hn::Log(d, x); }),
 #endif
     {},
 };
