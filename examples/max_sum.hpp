@@ -31,9 +31,9 @@ struct fixed : obvious {
 
 struct packed : fixed {
   constexpr state operator()(state a, state b) const {
-    using namespace regroup::math;
+    namespace math = regroup::math;  // by name: a plain exp may be the C library's
     const float m = std::max(a.max, b.max);
-    const auto factor = [m](float max) { return select(max == m, 1.0f, exp(max - m)); };
+    const auto factor = [m](float max) { return math::select(max == m, 1.0f, math::exp(max - m)); };
     return {m, a.sum * factor(a.max) + b.sum * factor(b.max)};
   }
 };

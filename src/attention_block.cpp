@@ -97,9 +97,9 @@ void block<T>::prepare() {
           std::memcpy(pairs + c * index{sizeof(T)}, from + c * stride, sizeof(T));
         }
       } else if (stride == 1) {
-        for (index c = 0; c < d; ++c) row[c] = widen(from[c]) * scale;
+        for (index c = 0; c < d; ++c) row[c] = regroup::widen(from[c]) * scale;
       } else {
-        for (index c = 0; c < d; ++c) row[c] = widen(from[c * stride]) * scale;
+        for (index c = 0; c < d; ++c) row[c] = regroup::widen(from[c * stride]) * scale;
       }
     }
   });

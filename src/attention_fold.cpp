@@ -81,7 +81,7 @@ void block<T>::copy_rows(const view<const T>& x, const T* const* from, index n, 
       if constexpr (std::same_as<E, T>) {
         row_to[c] = element(c);
       } else {
-        row_to[c] = widen(element(c));
+        row_to[c] = regroup::widen(element(c));
       }
     }
   };

@@ -99,7 +99,7 @@ template <class T>
 
 template <class T>
 bool is_zero(const T* row, index n) {
-  return std::all_of(row, row + n, [](T x) { return widen(x) == 0; });
+  return std::all_of(row, row + n, [](T x) { return regroup::widen(x) == 0; });
 }
 
 /// 16 numbers of a row from c on, times the row's scale, rounded.

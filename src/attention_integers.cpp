@@ -48,7 +48,7 @@ void block<T>::score_one_by_one(std::uint64_t keys) {
       if (!all && (keys >> j & 1) == 0) continue;
       Real s = 0;
       for (index c = 0; c < p_.d; ++c)
-        s = math::fma(widen(q[c * q_step]) * p_.scale, Real{widen(here().k[j][c * k_step])}, s);
+        s = math::fma(regroup::widen(q[c * q_step]) * p_.scale, Real{regroup::widen(here().k[j][c * k_step])}, s);
       w_->s.data()[j * lanes_ + lane] = s;
     }
   }
@@ -66,7 +66,7 @@ void block<T>::add_values_one_by_one(std::uint64_t which, const Real* scores) {
       const Real w = s == m ? 1 : math::decay(s - m);
       for (index c = 0; c < p_.dv; ++c) {
         Real& o = w_->o.data()[c * lanes_ + lane];
-        o = math::fma(w, Real{widen(here().v[j][c * p_.v.stride(3)])}, o);
+        o = math::fma(w, Real{regroup::widen(here().v[j][c * p_.v.stride(3)])}, o);
       }
     }
   }

@@ -184,7 +184,7 @@ struct pack {
   template <class T>
   static pack load_each(const T* from, std::int64_t count) {
     Real each[static_cast<std::size_t>(width)] = {};
-    for (std::int64_t i = 0; i < count; ++i) each[i] = widen(from[i]);
+    for (std::int64_t i = 0; i < count; ++i) each[i] = regroup::widen(from[i]);
     return load(each);
   }
 #ifdef __AVX512F__

@@ -130,7 +130,13 @@ struct projected_batch {
   const Batch& batch;
   const Projection& projection;
   [[nodiscard]] index size() const { return batch.size(); }
-  auto operator[](index row) const { return project(batch[row], projection); }
+  auto operator[](index row) const {
+    if constexpr (stays<Projection>) {
+      return regroup::project(batch[row], std::cref(projection));
+    } else {
+      return regroup::project(batch[row], projection);
+    }
+  }
   auto grid_at(index row, index most) const
     requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.grid_at(index{}, index{}); }
   {

@@ -28,6 +28,8 @@ namespace regroup {
 /// may change, and only in a major release; golden bits are pinned (properties/habits/golden_bits.txt).
 inline constexpr index tile_elements = 4096;
 inline constexpr index lanes = 128;
+/// The elements of a lane, contiguous where the monoid does not commute.
+inline constexpr index piece_elements = tile_elements / lanes;
 inline constexpr std::uint32_t order_version = 1;
 
 /// The number of tiles that `n` elements from position 0 touch.
@@ -146,7 +148,7 @@ struct sink {
 ///   fold(batch, m, sink)         calls sink(row, state) once for each row, with the state of the contract's tree
 ///   scan(batch, out, m, kind, answer)    out[row][i] = answer(state) of the prefix that ends at i (inclusive) or before i
 ///                                (exclusive); `out` may be the source itself
-///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate in nanoseconds
+///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate of one call, in ns
 /// On a CPU derive from `host::threads<Self>` (host/threads.hpp) and provide `concurrency()` and `bulk(n, body)` only.
 template <class E>
 concept executor = requires(const E& e, single<strided<const int>> b, single<strided<int>> out, probe::monoid m,

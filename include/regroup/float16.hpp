@@ -13,15 +13,28 @@
 
 namespace regroup {
 
+/// x as a float, rounded to odd: an inexact one has an odd last bit, so that rounding it to fewer bits rounds x once.
+template <class Real>
+constexpr float rounded_to_odd(Real x) {
+  const auto nearest = static_cast<float>(x);
+  const auto b = std::bit_cast<std::uint32_t>(nearest);
+  if (static_cast<Real>(nearest) == x || x != x || b % 2 == 1) return nearest;
+  const bool is_beyond = x < 0 ? static_cast<Real>(nearest) < x : x < static_cast<Real>(nearest);
+  return std::bit_cast<float>(is_beyond ? b - 1 : b + 1);
+}
+
 /// IEEE 754 binary16: 1 sign, 5 exponent, 10 mantissa bits. Two trivially copyable bytes; the value is indeterminate
-/// until assigned. Converts to float exactly (denormals and infinities included; NaN becomes quiet) and from float
-/// explicitly.
+/// until assigned. Converts to float exactly (denormals and infinities included; NaN becomes quiet) and from floats of any
+/// length explicitly.
 struct float16 {
   std::uint16_t bits;
 
   float16() = default;
   /// Rounds to nearest, ties to even; from 65520 on the result is infinite; NaN stays a (quiet) NaN of the same sign.
   explicit constexpr float16(float x) : bits(narrow(x)) {}
+  template <class Real>
+    requires std::is_same_v<Real, double> || std::is_same_v<Real, long double>
+  explicit constexpr float16(Real x) : float16(rounded_to_odd(x)) {}
   constexpr operator float() const { return widened_from(bits); }
 
   /// The number whose representation is these 16 bits.
@@ -38,13 +51,16 @@ struct float16 {
 };
 
 /// bfloat16: the upper half of a float (1 sign, 8 exponent, 7 mantissa bits). Two trivially copyable bytes; the value
-/// is indeterminate until assigned. Converts to float exactly and from float explicitly.
+/// is indeterminate until assigned. Converts to float exactly and from floats of any length explicitly.
 struct bfloat16 {
   std::uint16_t bits;
 
   bfloat16() = default;
   /// Rounds to nearest, ties to even; what rounds past the largest is infinite; NaN stays a (quiet) NaN of its sign.
   explicit constexpr bfloat16(float x) : bits(narrow(x)) {}
+  template <class Real>
+    requires std::is_same_v<Real, double> || std::is_same_v<Real, long double>
+  explicit constexpr bfloat16(Real x) : bfloat16(rounded_to_odd(x)) {}
   constexpr operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
 
   /// The number whose representation is these 16 bits.
@@ -123,6 +139,6 @@ requires(!std::is_arithmetic_v<X>) constexpr const X& widen(const X& x) { return
 
 /// The type `widen` gives for an X: float for the 16-bit types, X without const and reference for any other.
 template <class X>
-using widened = std::remove_cvref_t<decltype(widen(std::declval<const std::remove_cvref_t<X>&>()))>;
+using widened = std::remove_cvref_t<decltype(regroup::widen(std::declval<const std::remove_cvref_t<X>&>()))>;
 
 }  // namespace regroup

@@ -2,7 +2,8 @@
 // The scalar mathematics of monoids: one definition for every instruction set, host and device, with the same bits.
 // Every multiply-add is an explicit fma and no product ever meets a sum, so no compiler has anything to contract;
 // every choice is a select, so a loop of calls becomes packs. Without hardware fma all is right and slow.
-// Level: element; includes nothing of ours. g++ evaluates everything here at compile time too.
+// Call them by name, `math::exp`: after `using namespace regroup::math` a plain `exp` of a double is the C library's, and so
+// may be one of a float. Level: element; includes nothing of ours. g++ evaluates everything here at compile time too.
 #pragma once
 
 #include <bit>

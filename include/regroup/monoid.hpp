@@ -11,6 +11,7 @@
 #include <functional>
 #include <limits>
 #include <ranges>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -47,13 +48,13 @@ concept monoid = std::copyable<state_of<M>> && requires(const M& m, const state_
 
 /// The optional members of a monoid. (One more: `using element = X`, if `lift` takes many types; see `lifted_element`.)
 template <class M, class X>
-concept has_lift = requires(const M& m, const X& x) { m.lift(widen(x)); };
+concept has_lift = requires(const M& m, const X& x) { m.lift(regroup::widen(x)); };
 template <class M>
 concept has_lower = requires(const M& m, const state_of<M>& s) { m.lower(s); };
 /// `append(n, s, x)` returns s + lift(x), bitwise, for a state s of n >= 1 elements. An executor's lanes hold equally many
 /// elements, so what depends on n alone is computed once for all lanes.
 template <class M, class X>
-concept has_append = requires(const M& m, index n, const state_of<M>& s, const X& x) { m.append(n, s, widen(x)); };
+concept has_append = requires(const M& m, index n, const state_of<M>& s, const X& x) { m.append(n, s, regroup::widen(x)); };
 /// `lift_tile(const auto& tile) const` returns the state of a tile: 1 to 4096 elements in position order. A tile has `size()`
 /// >= 1, `operator[](i)` and `fold(m, map)`: the fold of map(element) by another monoid `m`, in the contract's order. The
 /// result must equal the fold of the elements within the error bound (bitwise where `is_exact`). Scans do not call it. On a
@@ -117,9 +118,9 @@ concept has_lift_tile_after = is_commutative<M> && is_exact<M> && has_lift_tile<
 template <class M, class X>
 constexpr state_of<M> lift(const M& m, const X& x) {
   if constexpr (has_lift<M, X>) {
-    return m.lift(widen(x));
+    return m.lift(regroup::widen(x));
   } else {
-    return static_cast<state_of<M>>(widen(x));
+    return static_cast<state_of<M>>(regroup::widen(x));
   }
 }
 
@@ -127,7 +128,7 @@ constexpr state_of<M> lift(const M& m, const X& x) {
 template <class M, class X>
 constexpr state_of<M> append(const M& m, index n, const state_of<M>& s, const X& x) {
   if constexpr (has_append<M, X>) {
-    return m.append(n, s, widen(x));
+    return m.append(n, s, regroup::widen(x));
   } else {
     return m(s, regroup::lift(m, x));
   }
@@ -184,6 +185,9 @@ struct lifting {
   }
 };
 
+template <class T>
+struct indexed;  // monoids/extremum.hpp
+
 template <class M>
 concept has_identity = requires(const M& m) { m.identity(); };
 /// True, or a compile error that says in one sentence what is missing. For a static_assert before code that needs the type of
@@ -211,20 +215,57 @@ constexpr bool narrows() {
     return std::is_floating_point_v<From> || (std::is_integral_v<From> && sizeof(From) > sizeof(State));
   }
 }
+/// The number in an element: of an indexed one, its value.
+template <class X>
+struct number_in {
+  using type = widened<X>;
+};
+template <class X>
+struct number_in<indexed<X>> {
+  using type = widened<X>;
+};
+/// What elements X become before they are lifted: what `lift` or the monoid's `element` names, or a state without a `lift`.
+template <class M, class X>
+constexpr auto taken_elements() {
+  if constexpr (!has_lift<M, X>) {
+    return std::type_identity<state_of<M>>{};
+  } else if constexpr (requires { typename M::element; } || requires { parameter_of<M>(&M::lift); }) {
+    return std::type_identity<lifted_element<M>>{};
+  } else {
+    return std::type_identity<X>{};
+  }
+}
+template <class M, class X>
+using taken_for = typename decltype(taken_elements<M, X>())::type;
+/// Whether every number of type From is one of type To, if both are integers.
+template <class From, class To>
+constexpr bool holds_integers() {
+  if constexpr (!std::is_integral_v<From> || !std::is_integral_v<To>) {
+    return true;
+  } else {
+    return std::numeric_limits<From>::digits <= std::numeric_limits<To>::digits &&
+           (std::is_signed_v<To> || !std::is_signed_v<From>);
+  }
+}
 /// Rejects optional members that are present but would be ignored, for instance because of a wrong signature.
 template <class M, class X>
 constexpr void require_members_are_seen() {
   using state = state_of<M>;
-  static_assert(has_lift<M, X> || !requires(M& m, const X& x) { m.lift(widen(x)); },
+  static_assert(has_lift<M, X> || !requires(M& m, const X& x) { m.lift(regroup::widen(x)); },
                 "regroup: this monoid's `lift` is not const, so nothing would call it");
   static_assert(has_lift<M, X> || std::same_as<X, state> || !requires { &M::lift; },
                 "regroup: this monoid's `lift` does not take these elements, nor are they states");
   static_assert(has_lower<M> || (!requires(M& m, const state& s) { m.lower(s); } && !requires { &M::lower; }),
                 "regroup: this monoid's `lower` is not const, or does not take a state, so nothing would call it");
-  static_assert(has_lift<M, X> || !std::is_floating_point_v<widened<X>> || !std::is_integral_v<state> ||
-                    std::same_as<state, bool>,
-                "regroup: these elements would be cut to integers, the monoid's state: use one of floating-point numbers, or a "
-                "projection that rounds");
+  using number = typename number_in<X>::type;
+  using taken = typename number_in<taken_for<M, X>>::type;
+  static_assert(!std::is_floating_point_v<number> || !std::is_integral_v<taken> || std::same_as<taken, bool>,
+                "regroup: these elements would be cut to integers, which this monoid takes: use one of floating-point numbers, "
+                "or a projection that rounds");
+  if constexpr (requires { typename M::element; }) {
+    static_assert(holds_integers<number, typename number_in<typename M::element>::type>(),
+                  "regroup: these integers do not fit in those that this monoid takes: give it the type of the elements");
+  }
   static_assert(!requires { &M::lift_tile; },
                 "regroup: `lift_tile` takes tiles of many types: make it a template, `lift_tile(const auto& tile) const`");
   if constexpr (!has_lift<M, X> && narrows<widened<X>, state>()) {
@@ -240,7 +281,7 @@ constexpr void require_members_are_seen() {
                   "regroup: this `lower` returns a view of a state, which is gone by then: let it return what it shows");
   }
   if constexpr (has_lift<M, X>) {
-    using lifted = std::remove_cvref_t<decltype(std::declval<const M&>().lift(widen(std::declval<const X&>())))>;
+    using lifted = std::remove_cvref_t<decltype(std::declval<const M&>().lift(regroup::widen(std::declval<const X&>())))>;
     static_assert(std::convertible_to<lifted, state>, "regroup: a monoid's `lift` returns a state, the type of `identity()`");
     static_assert(!cuts_off<lifted, state>(),
                   "regroup: `lift` returns more than `identity()`'s type holds, the state's: return 0.0 there, not 0");
@@ -251,11 +292,17 @@ constexpr void require_members_are_seen() {
 }
 }  // namespace detail
 
-template <class T>
-struct indexed;  // monoids/extremum.hpp
-
 /// The largest state, in bytes: loops keep some hundreds of states on a thread's stack.
 inline constexpr std::size_t largest_state = std::size_t{1} << 16;
+
+template <class M, class X>
+constexpr void require_monoid();
+namespace detail {
+template <class X, class... M>
+constexpr void require_members(std::type_identity<std::tuple<M...>>) {
+  (require_monoid<M, X>(), ...);
+}
+}  // namespace detail
 
 /// A compile error that says in one sentence what a monoid over elements `X` lacks; every verb calls this first.
 template <class M, class X>
@@ -267,8 +314,12 @@ constexpr void require_monoid() {
                   "left operand first");
     static_assert(sizeof(state_of<M>) <= largest_state,
                   "regroup: a state has at most 65,536 bytes, for loops keep many on the stack; let it hold a std::vector");
-    if constexpr (monoid<M>) {
+    if constexpr (has_members<M>) {
+      detail::require_members<X>(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
+    } else if constexpr (monoid<M>) {
       detail::require_members_are_seen<M, X>();
+    }
+    if constexpr (monoid<M>) {
       if constexpr (!monoid_over<M, X>) {
         constexpr bool takes_positions = requires {
           sizeof(indexed<widened<X>>);

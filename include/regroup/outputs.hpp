@@ -42,6 +42,16 @@ auto writable(Out& out) {
   return v;
 }
 
+/// A compile error that says in one sentence why a place cannot hold answers.
+template <class Place, class Answer>
+constexpr void require_place_for() {
+  static_assert(requires(Answer answer) { static_cast<Place>(static_cast<Answer&&>(answer)); },
+                "regroup: the output's places cannot hold the answers, which have the type answer_of<monoid>");
+  static_assert(!std::is_floating_point_v<std::remove_cvref_t<Answer>> || !std::is_integral_v<Place>,
+                "regroup: these answers would be cut to integers, which the output holds: let it hold floating-point numbers, "
+                "or give the monoid a `lower` that rounds");
+}
+
 namespace detail {
 
 /// Sums of steps along some axes, of each from `least` to `most` steps of one length.

@@ -29,8 +29,7 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
     require_places(v.extents(), v.size(), count);
     return [v]<class Answer>(index row, Answer&& answer) {
       using place = std::remove_cvref_t<decltype(*v.data())>;
-      static_assert(requires { static_cast<place>(std::forward<Answer>(answer)); },
-                    "regroup: the output's places cannot hold the answers, which have the type answer_of<monoid>");
+      require_place_for<place, Answer>();
       v.data()[offset_of(row, v.extents(), v.strides())] = static_cast<place>(std::forward<Answer>(answer));
     };
   } else {
@@ -88,7 +87,7 @@ auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& p
 /// `out` shares memory with the input.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void reduce_rows(const Executor& ex, const View& x, Out&& out, const M& m, const Projection& projection = {}) {
-  const auto batch = rows(view(x));
+  const auto batch = regroup::rows(view(x));
   verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
 }
 

@@ -18,8 +18,7 @@ namespace verbs {
 /// The answer of a state, as an element of an output. Independent of the executor, like `lowered`.
 template <class Place, class M>
 auto answer_in(const M& m) {
-  static_assert(requires { static_cast<Place>(std::declval<answer_of<M>>()); },
-                "regroup: the output's places cannot hold the answers, which have the type answer_of<monoid>");
+  require_place_for<Place, answer_of<M>>();
   return [&m](const state_of<M>& s) { return static_cast<Place>(regroup::lower(m, s)); };
 }
 
@@ -53,7 +52,7 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
   require_same_extents(in.extents(), out.extents());
   require_apart(in, out, true);
   if (in.size() == 0 && !is_collective<Executor>) return;  // however many rows of nothing there are
-  verbs::scan(ex, rows(axes_last(in, {axis})), rows(axes_last(out, {axis})), m, kind, projection);
+  verbs::scan(ex, regroup::rows(axes_last(in, {axis})), regroup::rows(axes_last(out, {axis})), m, kind, projection);
 }
 
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection>
@@ -68,9 +67,10 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 
 }  // namespace verbs
 
-/// y[i] = lower(x_0 + ... + x_i) along a range. Reads x once, or twice where elements or states are not trivially copyable.
-/// Uses six tiles of memory a thread; outputs over 8 MiB are written with non-temporal stores. Throws shape_error where
-/// lengths differ, overlap_error where y shares memory with x without being exactly x.
+/// y[i] = lower(x_0 + ... + x_i) along a range. Reads x once, or twice where elements, states or answers are not trivially
+/// copyable, or elements or answers not trivially default-constructible. Uses six tiles of memory a thread; outputs over 8 MiB
+/// are written with non-temporal stores. Throws shape_error where lengths differ, overlap_error where y shares memory with x
+/// without being exactly x.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);

@@ -74,16 +74,20 @@ template <class Projection, class X>
 inline constexpr bool takes_position = !std::invocable<const Projection&, X> && std::invocable<const Projection&, X, index>;
 
 /// A source seen through a projection: a member pointer or a function of an element, as in std::ranges, or of its position too.
+/// Of an element that is made when it is read a member is copied, for that element does not last.
 template <class Source, class Projection>
 struct projected {
   using element = decltype(std::declval<const Source&>()[index{}]);
   static constexpr bool is_numbered = takes_position<Projection, element>;
   static_assert(is_numbered || std::invocable<const Projection&, element>,
                 "regroup: this projection takes neither these elements nor an element and its position");
+  using result = typename std::conditional_t<is_numbered, std::invoke_result<const Projection&, element, index>,
+                                             std::invoke_result<const Projection&, element>>::type;
+  static constexpr bool is_of_temporary = !std::is_reference_v<element> && std::is_rvalue_reference_v<result>;
   Source source;
   Projection projection;
   [[nodiscard]] constexpr index size() const noexcept { return source.size(); }
-  constexpr decltype(auto) operator[](index i) const {
+  constexpr std::conditional_t<is_of_temporary, std::remove_cvref_t<result>, result> operator[](index i) const {
     if constexpr (is_numbered) {
       return std::invoke(projection, source[i], i);
     } else {
@@ -178,6 +182,23 @@ constexpr auto contiguous_from(const Source& s, index first) noexcept {
   }
 }
 
+/// A caller's object that stays where it is, since a copy for each piece would be too much, or take away what states refer to.
+template <class T>
+inline constexpr bool stays = !std::is_trivially_copyable_v<T> || sizeof(T) > 64;
+
+/// A source that stays where it is.
+template <source Source>
+struct borrowed {
+  const Source* source;
+  [[nodiscard]] constexpr index size() const { return source->size(); }
+  constexpr decltype(auto) operator[](index i) const { return (*source)[i]; }
+  [[nodiscard]] constexpr auto contiguous() const noexcept
+    requires requires { source->contiguous(); }
+  {
+    return source->contiguous();
+  }
+};
+
 /// Any range of rank 1 as a source: a contiguous range or a view of rank 1, a random-access range, or a source.
 template <class R>
 constexpr auto as_source(const R& range) {
@@ -197,7 +218,11 @@ constexpr auto as_source(const R& range) {
     static_assert(source<R>,
                   "regroup: elements come as a random-access range, a view, or anything with `size()` (64-bit) and "
                   "`operator[](position)`");
-    return range;
+    if constexpr (stays<R>) {
+      return borrowed<R>{&range};
+    } else {
+      return range;
+    }
   }
 }
 

@@ -255,11 +255,11 @@ class accumulator {
   /// Elements go to the ragged ends; whole tiles in between to add_tiles(source, first element, number of tiles).
   template <class Source, class AddTiles>
   void push_source(const Source& s, const AddTiles& add_tiles) {
-    static_assert(std::convertible_to<decltype(widen(s[0])), widened<X>>,
+    static_assert(std::convertible_to<decltype(regroup::widen(s[0])), widened<X>>,
                   "regroup: what is pushed does not become this accumulator's element; name its type where the monoid's lift "
                   "takes many: accumulator<count, std::string>");
     static_assert(!has_members<M> || std::same_as<element_of<Source>, kept> ||
-                      requires { std::type_identity_t<widened<X>[]>{widen(s[0])}; },
+                      requires { std::type_identity_t<widened<X>[]>{regroup::widen(s[0])}; },
                   "regroup: what is pushed is narrowed to the one element that all members of this fanout share, where reduce "
                   "narrows it for each; say which elements come: accumulator<fanout<...>, int>");
     const index n = s.size();
@@ -282,7 +282,7 @@ class accumulator {
         }
       }
       if (count == 0) {
-        end.push_back(static_cast<kept>(static_cast<X>(widen(s[i]))));
+        end.push_back(static_cast<kept>(static_cast<X>(regroup::widen(s[i]))));
         count = 1;
       }
       if (static_cast<index>(right_.size()) == tile_elements) {

@@ -72,8 +72,20 @@ class shape {
 /// "(2, 3, 5)", for messages.
 std::string to_string(const shape& s);
 
-/// The strides of a C-order array.
+/// Throws shape_error unless every extent is 0 or more and the elements can be counted, those of axes of extent 0 aside.
+constexpr void require_countable(const shape& extents) {
+  index n = 1;
+  for (const index extent : extents) {
+    if (extent < 0) throw_shape("a view's extents cannot be negative; got " + to_string(extents));
+    if (extent > 0 && __builtin_mul_overflow(n, extent, &n)) {
+      throw_shape("a view has fewer than 2^63 elements; got extents " + to_string(extents));
+    }
+  }
+}
+
+/// The strides of a C-order array. Throws shape_error as a view of these extents does.
 constexpr shape row_major(const shape& extents) {
+  require_countable(extents);
   shape strides = extents;
   index step = 1;
   for (int a = extents.size() - 1; a >= 0; --a) {
@@ -92,7 +104,8 @@ concept mdspan_like = requires(const V& v) {
 };
 
 /// A strided array of any rank that somebody else owns: a pointer, extents and strides, both in elements. Strides may be
-/// zero or negative. Built implicitly from containers and spans (rank 1) and from anything mdspan-like.
+/// zero or negative. Built implicitly from containers and spans (rank 1) and from anything mdspan-like; a view to write through
+/// not from a temporary container.
 template <class T>
 class view {
  public:
@@ -107,12 +120,11 @@ class view {
       throw_shape("a view needs one stride an axis; got extents " + to_string(extents) + " and strides " +
                   to_string(strides));
     }
-    for (const index extent : extents) {
-      if (extent < 0) throw_shape("a view's extents cannot be negative; got " + to_string(extents));
-    }
+    require_countable(extents);
   }
   template <std::ranges::contiguous_range R>
-    requires std::convertible_to<std::remove_reference_t<std::ranges::range_reference_t<R>> (*)[], T (*)[]>
+    requires(std::ranges::borrowed_range<R> || std::is_const_v<T>) &&
+            std::convertible_to<std::remove_reference_t<std::ranges::range_reference_t<R>> (*)[], T (*)[]>
   constexpr view(R&& range)  // NOLINT: implicit on purpose
       : data_(std::ranges::data(range)), extents_{static_cast<index>(std::ranges::size(range))}, strides_{1} {}
   template <mdspan_like V>

@@ -40,28 +40,27 @@ void operator delete(void* p, std::size_t, std::align_val_t) noexcept { give_bac
 
 namespace {
 
-/// The last 100 keys: a range, so that the rest costs nothing.
-struct recent {
-  regroup::key_range range(cases::index, cases::index, cases::index query) const {
-    return {std::max<cases::index>(query - 99, 0), query + 1};
-  }
-};
-
-TEST(attention_memory, stays_small_at_65536_tokens) {
+template <class T>
+void expect_little_at_65536_tokens(const regroup::attention_options& options) {
   constexpr cases::index n = 65536, d = 64;
-  const auto q = cases::normal<float>({n, d}, 1), k = cases::normal<float>({n, d}, 2);
-  const auto v = cases::normal<float>({n, d}, 3);
-  cases::tensor<float> out({n, d});
+  const auto q = cases::normal<T>({n, d}, 1), k = cases::normal<T>({n, d}, 2);
+  const auto v = cases::normal<T>({n, d}, 3);
+  cases::tensor<T> out({n, d});
   const auto few = cases::slice(q.view(), 0, n - 80, n);
-  cases::tensor<float> few_out({80, d});
+  cases::tensor<T> few_out({80, d});
   const auto two = regroup::par.with_threads(2);
   regroup::attention(two, few, regroup::dense(k.view(), v.view()), few_out.view());  // the scheduler's own memory
   const long before = held;
   most_held = before;
-  regroup::attention(two, q.view(), regroup::dense(k.view(), v.view()), out.view(), {.mask = recent{}});
+  regroup::attention(two, q.view(), regroup::dense(k.view(), v.view()), out.view(), options);
   regroup::attention(two, few, regroup::dense(k.view(), v.view()), few_out.view());
   EXPECT_GT(most_held - before, 1000);  // the counter counts
   EXPECT_LT(most_held - before, 2 * 4 * 1024 * 1024);
+}
+
+TEST(attention_memory, stays_small_at_65536_tokens) { expect_little_at_65536_tokens<float>({}); }
+TEST(attention_memory, stays_small_at_65536_tokens_of_16_bits) {
+  expect_little_at_65536_tokens<regroup::bfloat16>({.mask = regroup::causal{}});
 }
 
 /// Blocks of a head share copies of keys and values, and wait for each other with their states.

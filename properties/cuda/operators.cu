@@ -3,6 +3,7 @@
 // left fold on the host, bit for bit (all NaNs are one). Without a device it has compiled and linked, and says so: 77.
 #include <cstdio>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <type_traits>
 
@@ -11,12 +12,15 @@
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/compensated.hpp"
+#include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"
 #include "regroup/monoids/scaled_product.hpp"
 #include "regroup/monoids/softmax_mean.hpp"
+#include "regroup/monoids/top_k.hpp"
 
 namespace {
 
@@ -86,6 +90,8 @@ int all_of() {
   constexpr Real inf = std::numeric_limits<Real>::infinity();
   const Real x[] = {Real(0.5), Real(-1.25), Real(3), Real(-0.0), 0, Real(88), Real(-87.5), Real(1e-40), Real(1e30),
                     Real(1.0000001), Real(-1e30), -inf, Real(7), inf, Real(2), std::numeric_limits<Real>::quiet_NaN(), 1};
+  regroup::indexed<Real> numbered[std::size(x)];
+  for (std::size_t i = 0; i < std::size(x); ++i) numbered[i] = {x[i], static_cast<regroup::index>(i)};
   using vector = regroup::fixed_vector<Real, 3>;
   const regroup::scored<Real, vector> keys[] = {
       {1, {{1, 2, 3}}}, {Real(-0.5), {{4, 5, 6}}}, {9, {{-7, 8, Real(-0.0)}}}, {-inf, {{1, 1, 1}}}, {Real(9.25), {{1, 0, 2}}}};
@@ -98,7 +104,38 @@ int all_of() {
          differences("compensated", regroup::compensated_plus<Real>{}, x) +
          differences("scaled_product", regroup::scaled_product<Real>{}, x) +
          differences("softmax_mean", regroup::softmax_mean<Real, vector>{}, keys) +
-         differences("affine", regroup::affine<Real>{}, maps);
+         differences("affine", regroup::affine<Real>{}, maps) +
+         differences("multiplies", regroup::multiplies<Real>{}, x) + differences("count", regroup::count{}, x) +
+         differences("any", regroup::any{}, x) + differences("all", regroup::all{}, x) +
+         differences("argmin", regroup::argmin<Real>{}, numbered) + differences("argmax", regroup::argmax<Real>{}, numbered) +
+         differences("top_k", regroup::top_k<Real, 3>{}, numbered) +
+         differences("fanout", regroup::fanout{regroup::count{}, regroup::moments<Real>{}, regroup::minimum<Real>{}}, x);
+}
+
+/// The longest run of zeros: of integers, and not commutative.
+struct longest_run {
+  struct state {
+    int first, last, longest, length;
+  };
+  constexpr state identity() const { return {0, 0, 0, 0}; }
+  constexpr state lift(int x) const { return x == 0 ? state{1, 1, 1, 1} : state{0, 0, 0, 1}; }
+  constexpr state operator()(state a, state b) const {
+    const int joined = a.last + b.first, longer = a.longest < b.longest ? b.longest : a.longest;
+    return {a.first == a.length ? a.length + b.first : a.first, b.last == b.length ? b.length + a.last : b.last,
+            longer < joined ? joined : longer, a.length + b.length};
+  }
+};
+
+template <class Integer>
+int all_of_integers() {
+  constexpr auto least = std::numeric_limits<Integer>::min(), most = std::numeric_limits<Integer>::max();
+  const Integer x[] = {3, 0, 0, most, 5, least, 0, 0, 0, Integer(-1), 1, most, 6};
+  const regroup::affine_map<Integer> maps[] = {{1, 2}, {Integer(-3), 5}, {most, 7}, {2, least}};
+  return differences("plus", regroup::plus<Integer>{}, x) + differences("multiplies", regroup::multiplies<Integer>{}, x) +
+         differences("minimum", regroup::minimum<Integer>{}, x) + differences("maximum", regroup::maximum<Integer>{}, x) +
+         differences("minmax", regroup::minmax<Integer>{}, x) + differences("bit_and", regroup::bit_and<Integer>{}, x) +
+         differences("bit_or", regroup::bit_or<Integer>{}, x) + differences("bit_xor", regroup::bit_xor<Integer>{}, x) +
+         differences("mean", regroup::mean<double>{}, x) + differences("affine", regroup::affine<Integer>{}, maps);
 }
 
 }  // namespace
@@ -109,5 +146,8 @@ int main() {
     std::puts("no CUDA device: compiled and linked only");
     return 77;
   }
-  return all_of<float>() + all_of<double>() == 0 ? 0 : 1;
+  const int zeros[] = {0, 0, 1, 0, 0, 0, 1, 1, 0};
+  const int different = all_of<float>() + all_of<double>() + all_of_integers<std::int32_t>() + all_of_integers<std::int64_t>() +
+                        all_of_integers<std::uint8_t>() + differences("longest_run", longest_run{}, zeros);
+  return different == 0 ? 0 : 1;
 }

@@ -42,9 +42,9 @@ struct max_and_sum {
   state identity() const { return {-std::numeric_limits<float>::infinity(), 0}; }
   state lift(float x) const { return {x, 1}; }
   state operator()(state a, state b) const {
-    using namespace regroup::math;
+    namespace math = regroup::math;
     const float m = std::max(a.max, b.max);
-    const auto factor = [m](float max) { return select(max == m, 1.0f, exp(max - m)); };
+    const auto factor = [m](float max) { return math::select(max == m, 1.0f, math::exp(max - m)); };
     return {m, a.sum * factor(a.max) + b.sum * factor(b.max)};
   }
 };
@@ -54,9 +54,9 @@ struct log_add {
   static constexpr bool is_commutative = true;
   constexpr float identity() const { return -std::numeric_limits<float>::infinity(); }
   constexpr float operator()(float a, float b) const {
-    using namespace regroup::math;
-    const float m = max(a, b);
-    return select(m == identity(), m, m + log(exp(a - m) + exp(b - m)));
+    namespace math = regroup::math;
+    const float m = math::max(a, b);
+    return math::select(m == identity(), m, m + math::log(math::exp(a - m) + math::exp(b - m)));
   }
 };
 

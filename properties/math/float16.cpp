@@ -90,7 +90,8 @@ TYPED_TEST(storage, widening_is_exact_and_narrowing_gives_it_back) {
   }
 }
 
-// Between neighbours a < b: the midpoint goes to the even one, the floats beside the midpoint to their own side.
+// Between neighbours a < b: the midpoint goes to the even one, the floats beside the midpoint to their own side, and so do
+// doubles and long doubles, most of which float would round to the midpoint.
 TYPED_TEST(storage, midpoints_go_to_even) {
   for (unsigned a = 0; a < infinity_bits<TypeParam>(); ++a) {
     const double low = meaning_of<TypeParam>(a);
@@ -107,6 +108,13 @@ TYPED_TEST(storage, midpoints_go_to_even) {
       ASSERT_EQ(bits_after<TypeParam>(s * middle), sign | even) << a;
       ASSERT_EQ(bits_after<TypeParam>(s * below), sign | a) << a;
       ASSERT_EQ(bits_after<TypeParam>(s * above), sign | (a + 1)) << a;
+      const auto expect_once = [&]<class Real>(Real exact) {
+        ASSERT_EQ(TypeParam(s * exact).bits, sign | even) << a;
+        ASSERT_EQ(TypeParam(s * std::nextafter(exact, Real{0})).bits, sign | a) << a;
+        ASSERT_EQ(TypeParam(s * std::nextafter(exact, Real{HUGE_VAL})).bits, sign | (a + 1)) << a;
+      };
+      expect_once((low + high) / 2);
+      expect_once(static_cast<long double>(middle));
     }
   }
 }

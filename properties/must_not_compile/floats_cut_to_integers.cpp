@@ -1,4 +1,4 @@
-// expect: regroup: these elements would be cut to integers, the monoid's state
+// expect: regroup: these elements would be cut to integers, which this monoid takes
 #include <vector>
 
 #include "regroup/host/seq.hpp"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "bits.hpp"
-#include "regroup/algorithms/attention.hpp"
 #include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/monoids/affine.hpp"
 #include "regroup/monoids/arithmetic.hpp"
@@ -79,45 +78,6 @@ constexpr auto log_softmax = [](const auto& x, const auto& y) { regroup::log_sof
 constexpr auto cross_entropy = [](const auto& x, const auto& y) {
   regroup::cross_entropy(regroup::par, x, std::vector<int>{0, static_cast<int>(x.extent(1) - 1)}, {.gradient = y});
 };
-
-/// Queries of two heads over 1100 keys of one: every output and logsumexp. With a page size the keys are in pages, the last
-/// first.
-template <class X>
-void attentions(const std::string& name, std::int64_t queries, regroup::attention_options options, std::int64_t page = 0) {
-  using real = regroup::widened<X>;
-  constexpr std::int64_t d = 24, keys = 1100;
-  const auto q = inputs<X>(kind::plain, 2 * queries * d, 1);
-  const auto k = inputs<X>(kind::plain, keys * d, 2);
-  const auto v = inputs<X>(kind::plain, keys * d, 3);
-  std::vector<X> out(q.size());
-  std::vector<real> lse(static_cast<std::size_t>(2 * queries));
-  options.logsumexp = regroup::view<real>(lse.data(), {1, 2, queries});
-  const auto attend = [&](const regroup::attention_source<X>& source) {
-    regroup::attention(regroup::par, regroup::view<const X>(q.data(), {1, 2, queries, d}), source,
-                       regroup::view<X>(out.data(), {1, 2, queries, d}), options);
-  };
-  if (page == 0) {
-    attend(regroup::dense(regroup::view<const X>(k.data(), {1, 1, keys, d}),
-                          regroup::view<const X>(v.data(), {1, 1, keys, d})));
-  } else {
-    const std::int64_t pages = (keys + page - 1) / page;
-    std::vector<X> k_pool(static_cast<std::size_t>(pages * page * d));
-    std::vector<X> v_pool(k_pool.size());
-    std::vector<std::int64_t> table;
-    for (std::int64_t p = 0; p < pages; ++p) {
-      table.push_back(pages - 1 - p);
-      const auto n = std::min(page, keys - p * page) * d;
-      std::copy_n(k.begin() + p * page * d, n, k_pool.begin() + table.back() * page * d);
-      std::copy_n(v.begin() + p * page * d, n, v_pool.begin() + table.back() * page * d);
-    }
-    attend(regroup::paged(regroup::view<const X>(k_pool.data(), {pages, 1, page, d}),
-                          regroup::view<const X>(v_pool.data(), {pages, 1, page, d}),
-                          regroup::view<const std::int64_t>(table.data(), {1, pages}), std::vector<std::int64_t>{keys}));
-  }
-  digest all;
-  add_widened(all, out);
-  print("attention<" + name, all.add(lse).value());
-}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 // What the programs of bits share: one line a case, `case 0xhash`, the hash of everything that a verb gave.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <functional>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "../order/digest.hpp"
+#include "regroup/algorithms/attention.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/host/par.hpp"
 #include "regroup/reduce.hpp"
@@ -80,6 +82,45 @@ void rows(const std::string& name, kind k, const F& f) {
     add_widened(all, ys);
   }
   print(name, all.value());
+}
+
+/// Queries of two heads over 1100 keys of one: every output and logsumexp. With a page size the keys are in pages, the last
+/// first.
+template <class X>
+void attentions(const std::string& name, std::int64_t queries, regroup::attention_options options, std::int64_t page = 0) {
+  using real = regroup::widened<X>;
+  constexpr std::int64_t d = 24, keys = 1100;
+  const auto q = inputs<X>(kind::plain, 2 * queries * d, 1);
+  const auto k = inputs<X>(kind::plain, keys * d, 2);
+  const auto v = inputs<X>(kind::plain, keys * d, 3);
+  std::vector<X> out(q.size());
+  std::vector<real> lse(static_cast<std::size_t>(2 * queries));
+  options.logsumexp = regroup::view<real>(lse.data(), {1, 2, queries});
+  const auto attend = [&](const regroup::attention_source<X>& source) {
+    regroup::attention(regroup::par, regroup::view<const X>(q.data(), {1, 2, queries, d}), source,
+                       regroup::view<X>(out.data(), {1, 2, queries, d}), options);
+  };
+  if (page == 0) {
+    attend(regroup::dense(regroup::view<const X>(k.data(), {1, 1, keys, d}),
+                          regroup::view<const X>(v.data(), {1, 1, keys, d})));
+  } else {
+    const std::int64_t pages = (keys + page - 1) / page;
+    std::vector<X> k_pool(static_cast<std::size_t>(pages * page * d));
+    std::vector<X> v_pool(k_pool.size());
+    std::vector<std::int64_t> table;
+    for (std::int64_t p = 0; p < pages; ++p) {
+      table.push_back(pages - 1 - p);
+      const auto n = std::min(page, keys - p * page) * d;
+      std::copy_n(k.begin() + p * page * d, n, k_pool.begin() + table.back() * page * d);
+      std::copy_n(v.begin() + p * page * d, n, v_pool.begin() + table.back() * page * d);
+    }
+    attend(regroup::paged(regroup::view<const X>(k_pool.data(), {pages, 1, page, d}),
+                          regroup::view<const X>(v_pool.data(), {pages, 1, page, d}),
+                          regroup::view<const std::int64_t>(table.data(), {1, pages}), std::vector<std::int64_t>{keys}));
+  }
+  digest all;
+  add_widened(all, out);
+  print("attention<" + name, all.add(lse).value());
 }
 
 }  // namespace bits

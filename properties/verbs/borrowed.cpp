@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "operators.hpp"
@@ -131,6 +133,38 @@ TEST(borrowed, by_segments_keys_and_scans) {
       }
     });
   }
+}
+
+/// Sources and projections that own what they show stay where the caller has them.
+TEST(borrowed, from_owners_that_are_not_copied) {
+  static int copies = 0;
+  struct owner {
+    words all;
+    explicit owner(words w) : all(std::move(w)) {}
+    owner(const owner& other) : all(other.all) { ++copies; }
+    index size() const { return static_cast<index>(all.size()); }
+    const std::string& operator[](index i) const { return all[static_cast<std::size_t>(i)]; }
+    const std::string& operator()(index i) const { return (*this)[i]; }
+  };
+  for (const index n : lengths) {
+    const owner here(some_words(n));
+    const std::string expected = *std::ranges::max_element(here.all, {}, &std::string::size);
+    std::vector<index> numbers(static_cast<std::size_t>(n));
+    std::iota(numbers.begin(), numbers.end(), index{0});
+    const std::vector<index> offsets = {0, n / 3, n};
+    with_executors([&](const auto& ex) {
+      EXPECT_EQ(regroup::reduce(ex, here, longest_word{}), expected);
+      EXPECT_EQ(regroup::reduce(ex, numbers, longest_word{}, here), expected);
+      std::vector<std::string_view> of_rows(1), of_segments(2), prefixes(here.all.size());
+      regroup::reduce_rows(ex, regroup::view(numbers.data(), {1, n}), of_rows, longest_word{}, here);
+      EXPECT_EQ(of_rows[0], expected);
+      regroup::reduce_segments(ex, here, offsets, of_segments, longest_word{});
+      EXPECT_EQ(longest_word{}(of_segments[0], of_segments[1]), expected);
+      regroup::inclusive_scan(ex, here, prefixes, longest_word{});
+      EXPECT_EQ(prefixes.back(), expected);
+    });
+  }
+  EXPECT_EQ(copies, 0);
 }
 
 TEST(borrowed, by_a_stream_from_elsewhere) {

@@ -2,7 +2,10 @@
 // Arguments that do not fit give typed exceptions with a sentence, thrown before anything is written.
 #include <gtest/gtest.h>
 
+#include <limits>
+#include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "regroup/error.hpp"
@@ -22,6 +25,11 @@ struct sum {
   int identity() const { return 0; }
   int operator()(int a, int b) const { return a + b; }
 };
+
+// What is written goes to what lasts.
+static_assert(!std::is_constructible_v<regroup::view<int>, std::vector<int>>);
+static_assert(std::is_constructible_v<regroup::view<const int>, std::vector<int>>);
+static_assert(std::is_constructible_v<regroup::view<int>, std::span<int>>);
 
 std::vector<int> ones(std::size_t n) { return std::vector<int>(n, 1); }
 
@@ -132,5 +140,10 @@ TEST(malformed, thread_counts_views_and_positions) {
   int x = 0;
   expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {1, -1}); });
   expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {1, 1}, {1}); });
+  constexpr regroup::index much = regroup::index{1} << 32;
+  expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {much, much, 3}); }, "more elements than can be counted");
+  expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {much, much, 0}, {0, 0, 0}); });
+  expect_sentence<regroup::shape_error>([&] { (void)regroup::row_major({much, much}); });
+  EXPECT_EQ(regroup::view<int>(&x, {much, much / 4}, {0, 0}).size(), std::numeric_limits<regroup::index>::max() / 2 + 1);
   expect_sentence<regroup::argument_error>([] { regroup::accumulator acc{sum{}, -1}; });
 }

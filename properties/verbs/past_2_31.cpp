@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <vector>
@@ -12,6 +13,9 @@
 #include "regroup/host/par.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/fanout.hpp"
+#include "regroup/monoids/moments.hpp"
 #include "regroup/reduce.hpp"
 #include "regroup/scan.hpp"
 #include "regroup/stream.hpp"
@@ -23,13 +27,13 @@ constexpr regroup::index n = (regroup::index{1} << 31) + 5;
 struct parity_and_count {
   struct state {
     std::uint32_t parity;
-    std::uint32_t low_count;
+    regroup::index count;
   };
   static constexpr bool is_commutative = true;
   static constexpr bool is_exact = true;
   constexpr state identity() const { return {0, 0}; }
   constexpr state lift(std::uint32_t x) const { return {x, 1}; }
-  constexpr state operator()(state a, state b) const { return {a.parity ^ b.parity, a.low_count + b.low_count}; }
+  constexpr state operator()(state a, state b) const { return {a.parity ^ b.parity, a.count + b.count}; }
 };
 
 struct low_bits {
@@ -43,7 +47,7 @@ bool skipped() { return std::getenv("REGROUP_SMALL") != nullptr; }
 TEST(past_2_31, reduce) {
   if (skipped()) GTEST_SKIP();
   const auto s = regroup::reduce(regroup::par, regroup::generate(n, low_bits{}), parity_and_count{});
-  EXPECT_EQ(s.low_count, static_cast<std::uint32_t>(n));
+  EXPECT_EQ(s.count, n);
   // The exclusive or of 0..n-1 cancels in groups of four; n = 4k + 1 leaves n - 1.
   EXPECT_EQ(s.parity, static_cast<std::uint32_t>(n - 1));
 }
@@ -55,9 +59,48 @@ TEST(past_2_31, a_column_of_a_broadcast_view_and_offsets) {
   std::vector<parity_and_count::state> out(3);
   regroup::reduce_segments(regroup::par, regroup::view<const std::uint32_t>(&one, {n}, {0}), offsets, out,
                            parity_and_count{});
-  EXPECT_EQ(out[0].low_count, 3u);
-  EXPECT_EQ(out[1].low_count, static_cast<std::uint32_t>(n - 4));
-  EXPECT_EQ(out[2].low_count, 1u);
+  EXPECT_EQ(out[0].count, 3);
+  EXPECT_EQ(out[1].count, n - 4);
+  EXPECT_EQ(out[2].count, 1);
+}
+
+TEST(past_2_31, positions_and_counts) {
+  if (skipped()) GTEST_SKIP();
+  const auto one_peak = [](regroup::index i) { return regroup::indexed<float>{i == n - 2 ? 1.0f : 0.0f, i}; };
+  EXPECT_EQ(regroup::reduce(regroup::par, regroup::generate(n, one_peak), regroup::argmax<float>{}).position, n - 2);
+  const auto [count, stats] = regroup::reduce(regroup::par, regroup::generate(n, low_bits{}),
+                                              regroup::fanout{regroup::count{}, regroup::moments<double>{}});
+  EXPECT_EQ(count, n);
+  EXPECT_EQ(stats.count, n);
+  EXPECT_NEAR(stats.mean / (static_cast<double>(n - 1) / 2), 1, 1e-12);
+}
+
+TEST(past_2_31, a_scan) {
+  if (skipped()) GTEST_SKIP();
+  void* const memory = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "no 2 GiB of memory";
+  auto* const y = static_cast<std::uint8_t*>(memory);
+  const auto low_byte = [](regroup::index i) { return static_cast<std::uint8_t>(i); };
+  regroup::inclusive_scan(regroup::par, regroup::generate(n, low_byte), regroup::view(y, {n}), regroup::plus<std::uint8_t>{});
+  regroup::index wrong = 0;
+  for (regroup::index i = (n - 1) % 997; i < n; i += 997) {  // the last one too
+    const auto sum = static_cast<std::uint64_t>(i) * static_cast<std::uint64_t>(i + 1) / 2;
+    wrong += y[i] == static_cast<std::uint8_t>(sum) ? 0 : 1;
+  }
+  EXPECT_EQ(wrong, 0);
+  munmap(memory, n);
+}
+
+TEST(past_2_31, a_stream) {
+  if (skipped()) GTEST_SKIP();
+  regroup::accumulator acc{parity_and_count{}};
+  constexpr regroup::index at_once = regroup::index{1} << 28;
+  for (regroup::index first = 0; first < n; first += at_once) {
+    const auto from_there = [first](regroup::index i) { return low_bits{}(first + i); };
+    acc.push(regroup::generate(std::min(at_once, n - first), from_there));
+  }
+  EXPECT_EQ(acc.value().count, n);
+  EXPECT_EQ(acc.value().parity, static_cast<std::uint32_t>(n - 1));
 }
 
 /// Three rows of ten, and then three columns of ten, whose elements begin 2^31 and more apart.

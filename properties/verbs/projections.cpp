@@ -9,10 +9,12 @@
 #include <functional>
 #include <limits>
 #include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "operators.hpp"
 #include "regroup/regroup.hpp"
 
 namespace {
@@ -154,6 +156,27 @@ TEST(projections, of_elements_and_positions) {
   weights[5000] = 10'000;
   const auto moment_of = [](double w, regroup::index i) { return w * static_cast<double>(i); };
   EXPECT_EQ(regroup::reduce(par, weights, regroup::plus<double>{}, moment_of), 4999.0 * 5000 / 2 + 5000.0 * 10'000);
+}
+
+/// A member of elements that are made when they are read, and gone once they are seen.
+TEST(projections, of_elements_that_do_not_last) {
+  using regroup::index;
+  struct item {
+    std::string name;
+    double weight;
+  };
+  const auto name_of = [](index i) {
+    return std::string(static_cast<std::size_t>(40 + i % 50), static_cast<char>('a' + i % 26));
+  };
+  constexpr index count = 9000;
+  const auto made = regroup::generate(count, [&](index i) { return item{name_of(i), static_cast<double>(i)}; });
+  static_assert(std::is_same_v<decltype(regroup::project(made, &item::name)[0]), std::string>);
+  std::string names;
+  for (index i = 0; i < count; ++i) names += name_of(i);
+  for (const auto& ex : {par.with_threads(1), par.with_threads(3)}) {
+    EXPECT_EQ(regroup::reduce(ex, made, regroup::plus<double>{}, &item::weight), 8999.0 * 9000 / 2);
+    EXPECT_EQ(regroup::reduce(ex, made, verbs::join{}, &item::name), names);
+  }
 }
 
 /// What takes its elements otherwise than constant, or not by reference, or cannot be copied.

@@ -160,7 +160,7 @@ head_numbers numbers_of_heads(const input& x, const std::string& what, const att
   return with_float(x.type(), [&]<class T>(std::type_identity<T>) {
     const view<const T> numbers = view_of<T>(x);
     for (index head = 0; head < e.heads; ++head) {
-      const auto number = static_cast<double>(widen(numbers(head)));
+      const auto number = static_cast<double>(regroup::widen(numbers(head)));
       if (std::isfinite(number)) require_fits(x.name(), f.q.type(), ("the " + what).c_str(), number);
     }
     return head_numbers(numbers);

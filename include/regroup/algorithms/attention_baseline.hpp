@@ -39,8 +39,8 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
     const index length = p.extents.lengths[static_cast<std::size_t>(b)];
     for (index h = 0; h < p.extents.heads; ++h) {
       for (index j = 0; j < length; ++j) {
-        for (index c = 0; c < p.d; ++c) k[static_cast<std::size_t>(c * n + j)] = widen(p.k(b, h / p.group, j, c));
-        for (index c = 0; c < p.dv; ++c) v[static_cast<std::size_t>(j * p.dv + c)] = widen(p.v(b, h / p.group, j, c));
+        for (index c = 0; c < p.d; ++c) k[static_cast<std::size_t>(c * n + j)] = regroup::widen(p.k(b, h / p.group, j, c));
+        for (index c = 0; c < p.dv; ++c) v[static_cast<std::size_t>(j * p.dv + c)] = regroup::widen(p.v(b, h / p.group, j, c));
       }
       const auto each_query = [&](index columns, const auto& body) {
         ex.for_each(p.extents.queries, static_cast<double>(n * columns) / 8,
@@ -49,7 +49,7 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
       each_query(p.d, [&](index i, Real* s) {
         std::fill(s, s + n, Real{});
         for (index c = 0; c < p.d; ++c) {
-          const Real x = widen(p.q(b, h, i, c));
+          const Real x = regroup::widen(p.q(b, h, i, c));
           const Real* const column = k.data() + c * n;
           for (index j = 0; j < length; ++j) s[j] = math::fma(x, column[j], s[j]);
         }

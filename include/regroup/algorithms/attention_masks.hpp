@@ -108,7 +108,7 @@ struct additive {
     broadcast_scores<const T> bias;
     template <class Real>
     constexpr Real operator()(Real score, index batch, index head, index query, index key) const {
-      const Real b = static_cast<Real>(widen(bias(batch, head, query, key)));
+      const Real b = static_cast<Real>(regroup::widen(bias(batch, head, query, key)));
       const Real sum = score + b;
       return b == Real{hidden} ? b : sum;
     }
@@ -174,7 +174,7 @@ class head_numbers {
     const auto v = view(numbers);
     if (v.rank() != 1) throw_shape("one number a head has shape (heads,); got shape " + to_string(v.extents()));
     is_given_ = true;
-    for (index i = 0; i < v.extent(0); ++i) values_.push_back(static_cast<double>(widen(v(i))));
+    for (index i = 0; i < v.extent(0); ++i) values_.push_back(static_cast<double>(regroup::widen(v(i))));
   }
   [[nodiscard]] bool is_given() const noexcept { return is_given_; }
   /// As Real, one for each of `heads`; throws shape_error where there are more or fewer.

@@ -200,7 +200,7 @@ class attention_state {
   /// overlap_error, and argument_error where `lse` is not of Real.
   template <log_base Base = log_base::e, class Out>
   void normalise(Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
-    const auto to = view(out);
+    const auto to = writable(out);
     const attention_fold::results<Real, typename decltype(to)::element_type, Base> results(to, lse, outer_, dv_, sinks);
     const int rank = outer_.size();
     const auto extent = [&](int a) { return rank + a < 0 ? index{1} : outer_[rank + a]; };

@@ -11,7 +11,6 @@
 #include <concepts>
 #include <limits>
 #include <optional>
-#include <string>
 #include <type_traits>
 
 #include "regroup/algorithms/softmax_abreast.hpp"
@@ -149,23 +148,18 @@ template <class View>
 auto rows_along(const View& x, int axis, const char* verb) {
   const auto v = view(x);
   using element = std::remove_cv_t<typename decltype(v)::element_type>;
-  require_softmax_element<element>();
-  if (v.rank() == 0) throw_shape(std::string(verb) + " needs a rank of 1 or more; got rank 0");
-  return rows(axes_last(view<const element>(v), {axis}));
+  require_softmax_rows<element>(v.rank(), verb);
+  return regroup::rows(axes_last(view<const element>(v), {axis}));
 }
 
 /// The rows of an output in x's shape, which may be exactly x.
 template <class View, class Out>
 auto output_rows(const View& x, Out& y, int axis, const char* verb) {
   const auto in = view(x);
-  const auto out = view(y);
-  require_softmax_output<element_of_view<View>, typename decltype(out)::element_type>();
-  if (in.extents() != out.extents()) {
-    throw_shape("the output of " + std::string(verb) + " has the shape of its input, " + to_string(in.extents()) +
-                "; got " + to_string(out.extents()));
-  }
+  const auto out = writable(y);
+  require_softmax_output<element_of_view<View>, typename decltype(out)::element_type>(in.extents(), out.extents(), verb);
   require_apart(in, out, true);
-  return rows(axes_last(out, {axis}));
+  return regroup::rows(axes_last(out, {axis}));
 }
 
 /// What softmax's verbs make of a row's state alone: its logsumexp, for `taker` where somebody takes it, and the map of its

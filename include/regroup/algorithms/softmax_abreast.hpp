@@ -99,7 +99,7 @@ class abreast_sweep {
       if constexpr (std::same_as<X, float16>) {
         host::widen_all(narrow, to, length_ * abreast);
       } else {
-        for (index i = 0; i < length_ * abreast; ++i) to[i] = static_cast<Real>(widen(narrow[i]));
+        for (index i = 0; i < length_ * abreast; ++i) to[i] = static_cast<Real>(regroup::widen(narrow[i]));
       }
     }
   }

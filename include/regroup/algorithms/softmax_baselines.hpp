@@ -18,7 +18,7 @@ namespace softmax_parts {
 /// x as `Number` holds it, ready to compute with.
 template <class Number, class X>
 constexpr widened<Number> rounded(const X& x) {
-  return widen(static_cast<Number>(static_cast<widened<Number>>(widen(x))));
+  return regroup::widen(static_cast<Number>(static_cast<widened<Number>>(regroup::widen(x))));
 }
 
 template <class Number>

@@ -12,6 +12,7 @@
 
 #include "regroup/error.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/view.hpp"
 
 namespace regroup {
 
@@ -33,7 +34,7 @@ struct scaled {
   Real scale;
   template <class X>
   constexpr Real operator()(const X& x) const {
-    return math::product(static_cast<Real>(widen(x)), scale);
+    return math::product(static_cast<Real>(regroup::widen(x)), scale);
   }
 };
 /// decay(x - m), m the largest x. Where m is infinite or NaN it is not read, so it needs no special cases.
@@ -94,16 +95,22 @@ constexpr void finish_row(const Map& map, const Row& y, index first, index n) {
   if constexpr (requires { map.finish(y, first, n); }) map.finish(y, first, n);
 }
 
-/// A sentence for elements that softmax does not take, and for outputs that would lose what it computed.
+/// A sentence for elements that softmax does not take, and for a single one that is no row.
 template <class X>
-constexpr void require_softmax_element() {
+void require_softmax_rows(int rank, const char* verb) {
   static_assert(std::floating_point<widened<X>>,
                 "regroup: softmax, log_softmax, logsumexp and cross_entropy take float16, bfloat16, float or double");
+  if (rank == 0) throw_shape(std::string(verb) + " needs a rank of 1 or more; got rank 0");
 }
+/// And for outputs that would lose what it computed, or have not the input's shape.
 template <class From, class To>
-constexpr void require_softmax_output() {
+void require_softmax_output(const shape& in, const shape& out, const char* verb) {
   static_assert(std::same_as<To, From> || (std::floating_point<To> && sizeof(To) >= sizeof(widened<From>)),
                 "regroup: softmax writes its input's element type or a wider floating one");
+  if (!(in == out)) {
+    throw_shape("the output of " + std::string(verb) + " has the shape of its input, " + to_string(in) + "; got " +
+                to_string(out));
+  }
 }
 
 /// The scale of the options; throws argument_error where it is not finite as a Real.

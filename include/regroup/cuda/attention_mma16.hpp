@@ -289,7 +289,7 @@ struct mma16_leaf : mma16_buffers<T, Rule, Shape> {
     b.template group_barrier<warp_threads>();
     this->add_others(b, tile, half, [&](int r, int key) {
       const std::uint32_t pair = x.get(row(r) * pairs + key / 2);
-      return widen(T::from_bits(static_cast<std::uint16_t>(pair >> key % 2 * 16)));
+      return regroup::widen(T::from_bits(static_cast<std::uint16_t>(pair >> key % 2 * 16)));
     }, s);
     if (halves > 1 && !overlaps) b.template group_barrier<warp_threads>();  // the other half's come to the same places
   }

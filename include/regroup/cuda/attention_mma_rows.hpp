@@ -130,7 +130,7 @@ struct mma_rows {
           const float of = weight(r, key);
           if (std::bit_cast<std::uint32_t>(of) != std::bit_cast<std::uint32_t>(hidden_zero)) {
             float& o = s[2 * half + r].o.values[c];
-            o = math::fma(of, widen(x), o);
+            o = math::fma(of, regroup::widen(x), o);
           }
         });
       });

@@ -86,7 +86,7 @@ struct plain_tile {
     const int quad = b.thread() % quads, first = b.thread() / quads;
     const auto load = [&](const T* row, index stride, int column) {  // no condition: of what nobody reads a neighbour
       column_quad x{};
-      unrolled<4>([&](int i) { x.x[i] = widen(row[smaller(column + i, call.d - 1) * stride]); });
+      unrolled<4>([&](int i) { x.x[i] = regroup::widen(row[smaller(column + i, call.d - 1) * stride]); });
       return x;
     };
     // Of no columns one panel too: its barrier is what the weights of the tile before wait for.
@@ -179,7 +179,7 @@ struct plain_tile {
       if (last >= 0) {
         unrolled<at_once>([&](int i) {
           const T* const row = call.v.data + tile.places(smaller(first + i, tile.keys - 1)).v;
-          unrolled<columns>([&](int c) { v[i].values[c] = widen(row[place[c]]); });
+          unrolled<columns>([&](int c) { v[i].values[c] = regroup::widen(row[place[c]]); });
         });
       }
       unrolled<at_once / 2>([&](int pair) {

@@ -35,7 +35,7 @@ struct row_batch {
 
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr auto operator[](index row) const {
-    return project(strided<X>{first + row * row_stride, length, stride}, projection);
+    return regroup::project(strided<X>{first + row * row_stride, length, stride}, projection);
   }
   [[nodiscard]] constexpr index slots(index reach, index) const noexcept { return count * nodes_of(length, reach); }
   [[nodiscard]] constexpr index slot_of(index row, index reach, index) const noexcept {
@@ -81,7 +81,7 @@ template <class X, class Projection = std::identity>
 struct axes_batch : row_batch<X, Projection> {
   joined_axes outer;
   constexpr auto operator[](index row) const {
-    return project(strided<X>{this->first + outer.offset_of(row), this->length, this->stride}, this->projection);
+    return regroup::project(strided<X>{this->first + outer.offset_of(row), this->length, this->stride}, this->projection);
   }
 };
 /// The elements along some axes. Where each stands costs divisions: a call, since an unrolled fold asks 32 times.
@@ -102,7 +102,7 @@ struct walked_batch : axes_batch<X, Projection> {
   [[nodiscard]] constexpr bool is_strided() const noexcept { return inner.rank <= 1; }
   [[nodiscard]] constexpr const axes_batch<X, Projection>& strided_rows() const noexcept { return *this; }
   constexpr auto operator[](index row) const {
-    return project(walked<X>{this->first + this->outer.offset_of(row), this->length, &inner}, this->projection);
+    return regroup::project(walked<X>{this->first + this->outer.offset_of(row), this->length, &inner}, this->projection);
   }
 };
 
@@ -119,7 +119,7 @@ struct segment_batch {
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr auto operator[](index s) const {
     const index begin = at(s);
-    return project(strided<X>{first + begin, at(s + 1) - begin, 1}, projection);
+    return regroup::project(strided<X>{first + begin, at(s + 1) - begin, 1}, projection);
   }
   [[nodiscard]] constexpr index slots(index reach, index above) const noexcept {
     return total / reach + total / (above + 1);

@@ -130,12 +130,15 @@ inline constexpr int threads_of = [] {
 /// What a device asks of a state: it travels bytewise through registers, shared memory and shuffles.
 inline constexpr std::size_t most_state_bytes = 96;
 inline constexpr std::size_t most_scanned_bytes = 48;
+inline constexpr std::size_t most_state_alignment = 16;
 template <class M, std::size_t Most = most_state_bytes>
 constexpr void require_device_monoid() {
   static_assert(std::is_trivially_copyable_v<state_of<M>>,
                 "regroup: on a device a state travels as bytes, so it must be trivially copyable; this one is not");
   static_assert(sizeof(state_of<M>) <= Most,
                 "regroup: on a device a state has at most 96 bytes, and 48 in a scan: a block keeps one or two a lane");
+  static_assert(alignof(state_of<M>) <= most_state_alignment,
+                "regroup: on a device a state is aligned to at most 16 bytes, as shared memory and the longest loads are");
 }
 
 }  // namespace regroup::cuda

@@ -124,6 +124,7 @@ class device {
   void scan(const In& rows, const Out& answers, const M& m, const cuda::workspace& w) const {
     require_monoid<M, element_in<In>>();
     require_device_monoid<M, most_scanned_bytes>();
+    require_place_for<place_of<source_in<Out>>, answer_of<M>>();
     require_device_functions<M, element_in<In>>();
     w.require(scan_bytes<Kind>(rows, m));
     launch_scan<Kind>([this](const auto& kernel, index blocks) { launch(kernel, blocks); },

@@ -259,7 +259,7 @@ __global__ void __launch_bounds__(threads_of<Kernel>, resident_blocks<Kernel>)
 template <class M, class X>
 __global__ void a_monoid_on_a_device_has_constexpr_functions(const M* m, const X* x, state_of<M>* s) {
   *s = (*m)(m->identity(), *s);
-  if constexpr (has_lift<M, X>) *s = m->lift(widen(*x));
+  if constexpr (has_lift<M, X>) *s = m->lift(regroup::widen(*x));
   if constexpr (has_lower<M>) static_cast<void>(m->lower(*s));
 }
 template <class M, class X>

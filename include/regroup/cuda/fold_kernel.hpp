@@ -32,7 +32,7 @@ class held_tile {
       const auto from = contiguous_from(source, first + of.rank());  // then places are constants
       if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
         if (from != nullptr) {
-          each([&](int k) { held_[k].value = widen(from[Team::threads * k]); });
+          each([&](int k) { held_[k].value = regroup::widen(from[Team::threads * k]); });
           return;
         }
       }
@@ -41,7 +41,7 @@ class held_tile {
   }
   [[nodiscard]] constexpr Team& of() const { return team_; }
   [[nodiscard]] constexpr int size() const { return size_; }
-  constexpr element at(index i) const { return widen(source_[first_ + i]); }
+  constexpr element at(index i) const { return regroup::widen(source_[first_ + i]); }
   constexpr element held(int k) const {
     if constexpr (in_registers) {
       return held_[k].value;
@@ -108,7 +108,7 @@ class team_tile {
   template <class M, class Next = std::identity>
   constexpr state_of<M> fold(const M& m, const Next& next = {}) const {
     const auto both = [this, &next](const auto& x) { return next(map_(x)); };
-    return held_.of().broadcast(leaf(m, team_tile<Held, decltype(both)>(held_, both)));
+    return held_.of().broadcast(cuda::leaf(m, team_tile<Held, decltype(both)>(held_, both)));
   }
 
  private:
@@ -151,7 +151,7 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
 template <class M, class Tile>
 constexpr state_of<M> leaf(const M& m, const Tile& t) {
   if constexpr (has_members<M>) {  // each member by its own rule
-    return std::apply([&](const auto&... member) { return m.from_parts(leaf(member, t)...); }, m.members());
+    return std::apply([&](const auto&... member) { return m.from_parts(cuda::leaf(member, t)...); }, m.members());
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else if constexpr (is_commutative<M>) {
@@ -165,7 +165,7 @@ template <class M, class Team, class Source>
 constexpr state_of<M> leaf_of(const M& m, Team& of, const Source& source, index first, int size) {
   const held_tile<Team, Source> held(of, source, first, size);
   const std::identity as_it_is;
-  return leaf(m, team_tile(held, as_it_is));
+  return cuda::leaf(m, team_tile(held, as_it_is));
 }
 
 /// Writes the states of rows to the caller's memory.

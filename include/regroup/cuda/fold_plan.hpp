@@ -56,13 +56,12 @@ constexpr fold_plan plan_fold(const batch_lengths& b, int processors, std::size_
   fold_plan plan;
   if (b.count == 0) return plan;
   const index typical = b.are_equal ? b.longest : b.total / b.count;
-  constexpr index piece = tile_elements / lanes;
-  if (typical <= piece && state_bytes <= small_state_bytes) {
+  if (typical <= piece_elements && state_bytes <= small_state_bytes) {
     plan.short_team = 4;
-  } else if (typical <= warp_threads * piece || !b.are_equal) {
+  } else if (typical <= warp_threads * piece_elements || !b.are_equal) {
     plan.short_team = warp_threads;
   }
-  if (plan.short_team != 0) plan.shortest = plan.short_team * piece;
+  if (plan.short_team != 0) plan.shortest = plan.short_team * piece_elements;
   if (b.longest <= plan.shortest) return plan;
   plan.reach = tile_elements;
   const index enough = ranges_a_processor * std::max(processors, 1);

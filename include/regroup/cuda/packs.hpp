@@ -26,11 +26,11 @@ struct pack_tile {
   At at;
   Count count;
   [[nodiscard]] constexpr index size() const { return count; }
-  constexpr auto operator[](index i) const { return widen(at(i)); }
+  constexpr auto operator[](index i) const { return regroup::widen(at(i)); }
   template <class M, class Map = std::identity>
   constexpr state_of<M> fold(const M& m, const Map& map = {}) const {
-    state_of<M> s = regroup::lift(m, map(widen(at(0))));
-    for (index i = 1; i < count; ++i) s = m(s, regroup::lift(m, map(widen(at(i)))));
+    state_of<M> s = regroup::lift(m, map(regroup::widen(at(0))));
+    for (index i = 1; i < count; ++i) s = m(s, regroup::lift(m, map(regroup::widen(at(i)))));
     return s;
   }
 };

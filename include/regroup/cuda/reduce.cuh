@@ -16,6 +16,7 @@ namespace cuda {
 /// Where the answers go, one a row.
 template <class M, class X, class Out>
 put_answer<M, Out> output(const device_view<X>& in, const device_view<Out>& out, index count, const M& m) {
+  require_place_for<Out, answer_of<M>>();
   return {m, out.data(), in.require_places(out, count)};
 }
 

@@ -58,7 +58,7 @@ struct held_row {
     return held.fold(m.m, m.map);
   }
   constexpr Real operator()(const over<maximum<Real>, scaled<Real>>& m) const {  // rare: read again
-    return extreme_of<1>(m.m, held.of(), project(x, m.map));
+    return extreme_of<1>(m.m, held.of(), regroup::project(x, m.map));
   }
   constexpr Real operator()(const over<plus<Real>, weight<Real>>& m) const
     requires KeepsWeights
@@ -97,10 +97,10 @@ struct row_of_tiles {
 
   template <class M>
   constexpr Real operator()(const over<M, scaled<Real>>& m) const {  // peak and maximum
-    return extreme_of<16>(m.m, of, project(x, m.map));
+    return extreme_of<16>(m.m, of, regroup::project(x, m.map));
   }
   constexpr Real operator()(const over<plus<Real>, weight<Real>>& m) const {
-    return of.broadcast(range_of(m.m, of, project(x, m.map), 0, x.size()));
+    return of.broadcast(range_of(m.m, of, regroup::project(x, m.map), 0, x.size()));
   }
 };
 

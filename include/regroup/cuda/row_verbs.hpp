@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <concepts>
 #include <optional>
-#include <string>
 #include <type_traits>
 
 #include "regroup/cuda/row_looks.hpp"
@@ -49,19 +48,14 @@ row_work(In, Out, softmax_parts::scaled<Real>, Look) -> row_work<Real, In, Out, 
 
 template <class X>
 auto rows_along(const device_view<X>& x, int axis, const char* verb) {
-  softmax_parts::require_softmax_element<std::remove_const_t<X>>();
-  if (x.rank() == 0) throw_shape(std::string(verb) + " needs a rank of 1 or more; got rank 0");
+  softmax_parts::require_softmax_rows<std::remove_const_t<X>>(x.rank(), verb);
   return device_view<const X>(x).axis_last(axis).rows();
 }
 /// The rows of an output in x's shape, which may be exactly x.
 template <class X, class Y>
 auto output_rows(const device_view<X>& x, const device_view<Y>& y, int axis, const char* verb) {
   static_assert(!std::is_const_v<Y>, "regroup: the output is written, so its elements cannot be const");
-  softmax_parts::require_softmax_output<std::remove_const_t<X>, Y>();
-  if (x.extents() != y.extents()) {
-    throw_shape("the output of " + std::string(verb) + " has the shape of its input, " + to_string(x.extents()) +
-                "; got " + to_string(y.extents()));
-  }
+  softmax_parts::require_softmax_output<std::remove_const_t<X>, Y>(x.extents(), y.extents(), verb);
   x.require_apart_from(y, true);
   return y.axis_last(axis).rows();
 }

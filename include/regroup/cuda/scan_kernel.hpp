@@ -34,7 +34,7 @@ constexpr state_of<M> piece_total(const M& m, Team& of, const Source& source, in
   using element = std::remove_cvref_t<widened<element_of<Source>>>;
   state_of<M> s = m.identity();
   of.template each_of_piece<element>(
-      n, [&](int i) -> element { return widen(source[first + i]); },
+      n, [&](int i) -> element { return regroup::widen(source[first + i]); },
       [&](int i, const element& x) {
         const state_of<M> one = regroup::lift(m, x);
         s = i == 0 ? one : m(s, one);
@@ -88,10 +88,10 @@ constexpr state_of<M> scan_held_tile(const M& m, Team& of, const Source& source,
     };
     if (is_whole && from != nullptr) {
       if constexpr (!std::is_null_pointer_v<std::remove_const_t<decltype(from)>>) {
-        of_part([&](element& to, int, int, int far) { to = widen(from[far]); });
+        of_part([&](element& to, int, int, int far) { to = regroup::widen(from[far]); });
       }
     } else {
-      of_part([&](element& to, int, int position, int) { to = widen(source[first + smaller(position, n - 1)]); });
+      of_part([&](element& to, int, int position, int) { to = regroup::widen(source[first + smaller(position, n - 1)]); });
     }
     of_part([&](const element& one, int to, int, int) { in.set(to, one); });
   });
@@ -152,7 +152,7 @@ constexpr state_of<M> scan_tile(const M& m, Team& of, const Source& source, cons
     }
     state_of<M> within = before;
     of.template map_pieces<element, place>(
-        n, [&](int i) -> element { return widen(source[first + i]); },
+        n, [&](int i) -> element { return regroup::widen(source[first + i]); },
         [&](int i, const element& x) {
           const state_of<M> one = regroup::lift(m, x);
           within = i == 0 ? one : m(within, one);

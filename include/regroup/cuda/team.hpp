@@ -16,7 +16,7 @@
 namespace regroup::cuda {
 
 /// `Held`: the most elements that a thread holds.
-template <int Threads, block Block, int Held = static_cast<int>(tile_elements / lanes)>
+template <int Threads, block Block, int Held = static_cast<int>(piece_elements)>
 class team {
  public:
   static_assert(Threads == block_threads || (Threads <= warp_threads && std::has_single_bit(unsigned{Threads})));
@@ -24,7 +24,7 @@ class team {
   /// Threads of one warp among them: how far shuffles reach.
   static constexpr int width = std::min(Threads, warp_threads);
   /// Elements of the contract's piece.
-  static constexpr int steps = static_cast<int>(tile_elements / lanes);
+  static constexpr int steps = static_cast<int>(piece_elements);
   static constexpr int held = Held;
   /// Lanes of a tile in one thread: thread j has lanes j, j + Threads, ...
   static constexpr int own_lanes = std::min(held, block_threads / Threads);
@@ -272,7 +272,7 @@ class team {
 };
 
 /// body(team, row): the rows of a batch over the grid, a team of `Threads` each, which hold so many elements a thread.
-template <int Threads, int Held = static_cast<int>(tile_elements / lanes), block Block, class Batch, class Body>
+template <int Threads, int Held = static_cast<int>(piece_elements), block Block, class Batch, class Body>
 constexpr void each_row(Block& b, const Batch& rows, const Body& body) {
   constexpr int teams = block_threads / Threads;
   team<Threads, Block, Held> of(b);

@@ -74,6 +74,7 @@ struct lift_projected {
 /// Where CUB's states become answers.
 template <class M, class Out>
 auto lowered_to(const M& m, Out* to, index stride = 1) {
+  require_place_for<Out, answer_of<M>>();
   return thrust::make_tabulate_output_iterator(put_answer<M, Out>{m, to, stride});
 }
 

@@ -211,7 +211,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
   const auto lane = [&](index j) {
     const index first = striped ? j : j * piece_elements;
     const index last = striped ? g.length : std::min(g.length, first + piece_elements);
-    const auto at = [row](index i, index column) { return widen(row(i)[column]); };
+    const auto at = [row](index i, index column) { return regroup::widen(row(i)[column]); };
     each(top, rows_ahead(first + step), [&](index, index, index c) { return regroup::lift(m, at(first, c)); });
     index i = first + step, folded = 1;
     for (; i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
@@ -314,7 +314,7 @@ class group_fold {
         }
       }
       const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
-        return widen(from.first[i * from.stride + k]);
+        return regroup::widen(from.first[i * from.stride + k]);
       };
       dispatch([&] { leaf_abreast(m_, g.length, at, *leaves); });
     } else {

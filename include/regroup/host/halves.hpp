@@ -18,7 +18,7 @@ void narrow(const float* from, float16* to, index n);
 /// to[i] = widen(from[i]).
 constexpr void widen_all(const float16* from, float* to, index n) {
   if (!std::is_constant_evaluated()) return halves::widen(from, to, n);
-  for (index i = 0; i < n; ++i) to[i] = widen(from[i]);
+  for (index i = 0; i < n; ++i) to[i] = regroup::widen(from[i]);
 }
 /// to[i] = float16(from[i]).
 constexpr void narrow_all(const float* from, float16* to, index n) {

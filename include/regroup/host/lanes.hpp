@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The innermost combine: one tile to one state, and one tile to its prefixes, over L lanes. The contract (executor.hpp)
-// says which lane an element belongs to; the compiler turns a loop over lanes into a loop over packs.
+// The innermost combine: one tile to one state, over L lanes. The contract (executor.hpp) says which lane an element belongs
+// to; the compiler turns a loop over lanes into a loop over packs. (A tile's prefixes: host/tile_scanner.hpp.)
 //   commutative:  lane j = left fold of positions j, j + L, ...; then lane[j] = lane[j] lane[j + h], h = L/2, ..., 1
 //   otherwise:    lane j = left fold of the contiguous piece [T/L j, T/L (j + 1)); then perfect(lanes) (host/pieces.hpp)
 // Level: lane. Law: associativity, and commutativity only where it is declared.
@@ -87,9 +87,9 @@ constexpr state_of<M> leaf(const M& m, const Tile& t) {
   if constexpr (std::same_as<Tile, tile<load_from<float16>>>) {
     alignas(64) std::array<float, tile_elements> values;
     widen_all(t.load().first, values.data(), t.size());
-    return leaf(m, tile<load_widened<float16>>{{values.data(), t.load().first}, t.size()});
+    return host::leaf(m, tile<load_widened<float16>>{{values.data(), t.load().first}, t.size()});
   } else if constexpr (has_members<M>) {  // each member by its own rule
-    return with_members(m, [&](const auto&... member) { return m.from_parts(leaf(member, t)...); });
+    return with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf(member, t)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else if constexpr (is_commutative<M>) {
@@ -109,9 +109,9 @@ template <class Load>
 template <class M, class Map>
 constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   if constexpr (std::same_as<Map, std::identity>) {
-    return leaf(m, *this);
+    return host::leaf(m, *this);
   } else {
-    return leaf(m, tile<mapped<Load, Map>>{{load_, map}, size_});
+    return host::leaf(m, tile<mapped<Load, Map>>{{load_, map}, size_});
   }
 }
 
@@ -197,7 +197,7 @@ struct stretch {
 template <class M, class X>
 void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M>>& leaves) {
   run<is_plain<state_of<M>, X>>([&] {
-    for (index k = 0; k < n; ++k) leaves.set(k, leaf(m, tile<load_from<X>>{{from[k].first}, from[k].size}));
+    for (index k = 0; k < n; ++k) leaves.set(k, host::leaf(m, tile<load_from<X>>{{from[k].first}, from[k].size}));
   });
 }
 
@@ -207,7 +207,7 @@ state_of<M> leaf_of(const M& m, const tile<Load>& t, const State&... before) {
   using element = std::remove_cvref_t<decltype(t[0])>;
   std::optional<state_of<M>> state;
   run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>(
-      [&] { state.emplace(leaf(m, t, before...)); });
+      [&] { state.emplace(host::leaf(m, t, before...)); });
   return *std::move(state);
 }
 template <class M, class X>

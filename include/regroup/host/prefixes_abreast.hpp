@@ -46,7 +46,7 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
       const auto group = [&](index p, const X* elements, auto* answers) {
         states s, joined;
         for (index k = 0; k < abreast; ++k) {
-          const auto& e = widen(elements[k]);
+          const auto& e = regroup::widen(elements[k]);
           s.set(k, begins ? regroup::lift(m, e) : regroup::append(m, i - first, within[p].get(k), e));
         }
         within[p] = s;

@@ -12,8 +12,6 @@
 
 namespace regroup::host {
 
-inline constexpr index piece_elements = tile_elements / lanes;
-
 /// One tile of elements in position order; what `lift_tile` receives.
 template <class Load>
 class tile {
@@ -63,7 +61,7 @@ template <class M, class X>
 template <class X>
 struct load_from {
   const X* first;
-  constexpr decltype(auto) operator()(index i) const { return widen(first[i]); }
+  constexpr decltype(auto) operator()(index i) const { return regroup::widen(first[i]); }
   template <class M>
   [[gnu::always_inline]] void meanwhile(index i) const {
     if constexpr (!is_quick<M>) ask_ahead<M>(first + i);
@@ -136,7 +134,7 @@ struct load_transposed {
   const X* transposed;
   constexpr decltype(auto) at(index i, index j) const {
     if constexpr (Words == 1) {
-      return widen(transposed[i * Pitch + j]);
+      return regroup::widen(transposed[i * Pitch + j]);
     } else {
       return transposed_lanes<const X, Words, Pitch>(transposed, i).get(j);
     }

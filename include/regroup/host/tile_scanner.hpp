@@ -91,18 +91,22 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
   }
 }
 
+/// Whether elements, prefixes and answers are of one type that squares can hold: they then stay in registers while they are
+/// transposed.
+template <class M, class X, class Place>
+inline constexpr bool scans_by_squares = words_in_squares<M, X> > 0 && std::is_same_v<X, state_of<M>> &&
+                                         std::is_same_v<Place, state_of<M>>;
+
 /// Scans tiles of sources one at a time, in two steps, `fold` and `put`, between which the carry arrives. All of a tile's
 /// elements are read before any of its answers is written, so the answers may overwrite the source. Non-temporal stores write
-/// a tile's answers while the next tile is computed; all are written after `finish`.
-template <class M, class X, class Place, class Answer>
+/// a tile's answers while the next tile is computed; all are written after `finish`. `BySquares` is part of the type since it
+/// decides what the class holds, and the files of one program may differ in it: a CUDA compiler's have no squares.
+template <class M, class X, class Place, class Answer, bool BySquares = scans_by_squares<M, X, Place>>
 class tile_scanner {
   using state = state_of<M>;
   static constexpr bool moves = is_plain<state, X> && is_movable<X> && is_movable<Place>;
   /// Whether the prefixes within pieces are kept from `fold` to `put`: if they are small, or can replace the elements.
   static constexpr bool keeps = moves && (sizeof(state) <= 8 || std::is_same_v<X, state>);
-  /// Whether elements, prefixes and answers are of one type: they then stay in registers while they are transposed.
-  static constexpr bool by_squares = keeps && words_in_squares<M, X> > 0 && std::is_same_v<X, state> &&
-                                     std::is_same_v<Place, state>;
   static constexpr index words = words_of_state<X, state>;
 
  public:
@@ -134,7 +138,7 @@ class tile_scanner {
         copy_elements(s, first_, count_, copy_.get());
         data = copy_.get();
       }
-      if constexpr (by_squares) {
+      if constexpr (BySquares) {
         dispatch_squares<word_in_squares<M, X>>([&]<class Square>(Square) {
           // Not all lines of the memory traffic: joining has time for a fourth of them.
           constexpr std::size_t lines = std::max<std::size_t>(sizeof(typename Square::rows) / cache_line * 3 / 4, 1);
@@ -197,7 +201,7 @@ class tile_scanner {
   static constexpr bool shares = keeps && std::is_same_v<X, Place>;
   static constexpr bool keeps_in_place = keeps && std::is_same_v<X, state>;
   struct buffers {
-    alignas(64) std::array<X, by_squares ? 0 : tile_elements> elements;              // transposed
+    alignas(64) std::array<X, BySquares ? 0 : tile_elements> elements;              // transposed
     std::array<columns<state>, keeps && !keeps_in_place ? piece_elements : 0> kept;  // the prefixes within pieces
     alignas(64) std::array<Place, shares ? 0 : tile_elements> transposed;                // the answers, lane by lane
     alignas(64) std::array<Place, tile_elements + cache_line> answers[2];  // of this tile, and of the one before
@@ -233,7 +237,7 @@ class tile_scanner {
     Place* const place = contiguous_from(out, first_);
     Place* const to = place != nullptr && shift_ == 0 && !past_caches_ ? place : answers;
     if (shift_ == 1) answers[-1] = preceding(in);
-    if constexpr (by_squares) {
+    if constexpr (BySquares) {
       dispatch_squares<word_in_squares<M, X>>([&]<class Square>(Square) {
         const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
         traffic memory = memory_;

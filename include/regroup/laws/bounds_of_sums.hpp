@@ -36,7 +36,7 @@ inline constexpr long double greatest = std::numeric_limits<Real>::max();
 
 template <class Real, class X>
 long double value(const X& x) {
-  return static_cast<long double>(static_cast<Real>(widen(x)));
+  return static_cast<long double>(static_cast<Real>(regroup::widen(x)));
 }
 inline long double finite_size(long double x) { return std::isfinite(x) ? std::fabs(x) : 0; }
 

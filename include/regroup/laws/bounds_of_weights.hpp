@@ -78,7 +78,7 @@ struct bound<softmax_mean<Real, Vector>> {
   static detail::weighted weigh(std::span<const scored<Score, Value>> xs, index depth, index column) {
     const auto at = [](index i) { return static_cast<std::size_t>(i); };
     const auto v = [&](index i) {
-      return column < 0 ? 1 : detail::finite_size(static_cast<long double>(widen(xs[at(i)].value[at(column)])));
+      return column < 0 ? 1 : detail::finite_size(static_cast<long double>(regroup::widen(xs[at(i)].value[at(column)])));
     };
     return detail::weigh<Real>(
         static_cast<index>(xs.size()), depth, column < 0 ? 0 : 1,
@@ -94,7 +94,7 @@ struct bound<softmax_mean<Real, Vector>> {
       long double sizes = 0;
       bool infinite = false;
       for (const auto& x : xs) {
-        const auto v = static_cast<long double>(widen(x.value[static_cast<std::size_t>(k)]));
+        const auto v = static_cast<long double>(regroup::widen(x.value[static_cast<std::size_t>(k)]));
         sizes += detail::finite_size(v);
         infinite = infinite || std::isinf(v);
       }

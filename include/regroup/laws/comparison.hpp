@@ -64,9 +64,9 @@ class nudge {
       } else if constexpr (std::is_floating_point_v<T>) {
         x = by.moved(x, underflow, std::numeric_limits<T>::epsilon() / 2, std::numeric_limits<T>::min());
       } else if constexpr (std::same_as<T, float16>) {
-        x = T(by.moved(widen(x), underflow, 0x1p-11f, 0x1p-14f));
+        x = T(by.moved(regroup::widen(x), underflow, 0x1p-11f, 0x1p-14f));
       } else if constexpr (std::same_as<T, bfloat16>) {
-        x = T(by.moved(widen(x), underflow, 0x1p-8f, 0x1p-126f));
+        x = T(by.moved(regroup::widen(x), underflow, 0x1p-8f, 0x1p-126f));
       }
     }
   };

@@ -55,7 +55,7 @@ struct imaging {
   template <class T>
   void operator()(const T& x) {
     if constexpr (members::half<T>) {
-      cells.push_back({cell::kind::real, std::same_as<T, float16> ? 11 : 8, static_cast<long double>(widen(x))});
+      cells.push_back({cell::kind::real, std::same_as<T, float16> ? 11 : 8, static_cast<long double>(regroup::widen(x))});
     } else if constexpr (std::is_floating_point_v<T>) {
       cells.push_back({cell::kind::real, std::numeric_limits<T>::digits, static_cast<long double>(x)});
     } else {
@@ -147,7 +147,7 @@ void print(std::ostream& out, const T& x) {
       out << "char(" << static_cast<int>(x) << ')';
     }
   } else if constexpr (members::half<T>) {
-    detail::print_number(out, widen(x));
+    detail::print_number(out, regroup::widen(x));
   } else if constexpr (std::is_integral_v<T>) {
     out << +x;
   } else if constexpr (std::is_floating_point_v<T>) {

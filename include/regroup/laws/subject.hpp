@@ -225,7 +225,7 @@ std::vector<place<state_of<M>>> scanned(int threads, const M& m, std::span<const
 
 /// Combines above any element in the order of executor.hpp.
 inline index contract_depth(index n) {
-  return tile_elements / lanes + 16 + static_cast<index>(std::bit_width(static_cast<std::uint64_t>(tiles_of(n))));
+  return piece_elements + 16 + static_cast<index>(std::bit_width(static_cast<std::uint64_t>(tiles_of(n))));
 }
 
 inline constexpr int thread_counts[] = {2, 3, 7};

@@ -37,7 +37,7 @@ struct affine {
   static constexpr bool is_exact = std::is_integral_v<T>;
   constexpr affine_map<T> identity() const { return {T{1}, plus<T>{}.identity()}; }
   template <class X>
-  requires std::convertible_to<X, T>
+  requires(std::is_integral_v<X> || std::is_floating_point_v<T>)
   constexpr affine_map<T> lift(const affine_map<X>& x) const { return {static_cast<T>(x.a), static_cast<T>(x.b)}; }
   constexpr affine_map<T> operator()(affine_map<T> left, affine_map<T> right) const {
     const T a = multiplies<T>{}(right.a, left.a);

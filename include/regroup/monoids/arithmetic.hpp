@@ -69,6 +69,7 @@ struct multiplies {
 /// The smallest element. Floats: NaN wins, -0 < +0, +inf for nothing; integers: the type's largest for nothing. Exact.
 template <number T>
 struct minimum {
+  using element = T;
   static constexpr bool is_commutative = true;
   static constexpr bool is_exact = true;
   constexpr T identity() const { return detail::greatest<T>; }
@@ -84,6 +85,7 @@ struct minimum {
 /// The largest element. Floats: NaN wins, -0 < +0, -inf for nothing; integers: the type's lowest for nothing. Exact.
 template <number T>
 struct maximum {
+  using element = T;
   static constexpr bool is_commutative = true;
   static constexpr bool is_exact = true;
   constexpr T identity() const { return detail::least<T>; }

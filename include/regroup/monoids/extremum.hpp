@@ -26,7 +26,7 @@ struct enumerate {
   const T* values;
   index first;
   constexpr explicit enumerate(const T* data, index first_position = 0) : values(data), first(first_position) {}
-  constexpr indexed<widened<T>> operator()(index i) const { return {widen(values[i]), first + i}; }
+  constexpr indexed<widened<T>> operator()(index i) const { return {regroup::widen(values[i]), first + i}; }
   /// The same from element i on.
   constexpr enumerate from(index i) const { return enumerate(values + i, first + i); }
 };
@@ -36,7 +36,7 @@ struct enumerate {
 struct with_position {
   template <class X>
   constexpr indexed<widened<X>> operator()(const X& x, index i) const {
-    return {widen(x), i};
+    return {regroup::widen(x), i};
   }
   /// The same for an array whose first element has the given position.
   template <class X>
@@ -62,13 +62,14 @@ constexpr bool precedes(T a, T b) {
 
 template <int Sign, number T>
 struct extremum {
+  using element = indexed<T>;
   static constexpr bool is_commutative = true;
   static constexpr bool is_exact = true;
   constexpr indexed<T> identity() const { return {Sign > 0 ? greatest<T> : least<T>, no_position}; }
   template <class X>
   requires std::convertible_to<widened<X>, T>
   constexpr indexed<T> lift(const indexed<X>& x) const {
-    return {static_cast<T>(static_cast<T>(widen(x.value)) + T{0}), x.position};  // one zero: +0
+    return {static_cast<T>(static_cast<T>(regroup::widen(x.value)) + T{0}), x.position};  // one zero: +0
   }
   constexpr indexed<T> operator()(indexed<T> a, indexed<T> b) const {
     const bool tie = !precedes<Sign>(a.value, b.value) & (b.position < a.position);

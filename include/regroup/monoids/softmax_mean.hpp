@@ -41,7 +41,7 @@ struct fixed_vector {
   template <class Xs>
   static constexpr fixed_vector from(const Xs& xs) {
     fixed_vector v{};
-    for (std::size_t k = 0; k < v.size(); ++k) v.values[k] = static_cast<Real>(widen(xs[k]));
+    for (std::size_t k = 0; k < v.size(); ++k) v.values[k] = static_cast<Real>(regroup::widen(xs[k]));
     return v;
   }
   static constexpr std::size_t size() { return static_cast<std::size_t>(D); }
@@ -63,7 +63,7 @@ struct dynamic_vector {
   template <class Xs>
   static constexpr dynamic_vector from(const Xs& xs) {
     dynamic_vector v{std::vector<Real>(static_cast<std::size_t>(xs.size()))};
-    for (std::size_t k = 0; k < v.size(); ++k) v.values[k] = static_cast<Real>(widen(xs[k]));
+    for (std::size_t k = 0; k < v.size(); ++k) v.values[k] = static_cast<Real>(regroup::widen(xs[k]));
     return v;
   }
   constexpr std::size_t size() const { return values.size(); }
@@ -188,7 +188,7 @@ struct softmax_mean {
   template <class Score, class Value>
   requires std::convertible_to<widened<Score>, Real>
   constexpr state lift(const scored<Score, Value>& key) const {
-    const auto [m, l] = log_sum_exp<Real>{}.lift(widen(key.score));
+    const auto [m, l] = log_sum_exp<Real>{}.lift(regroup::widen(key.score));
     if (m == detail::least<Real>) return identity();
     if (m != m) return {m, l, Vector::filled(d, m)};
     if constexpr (std::convertible_to<const Value&, Vector>) {

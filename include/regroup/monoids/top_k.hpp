@@ -47,7 +47,7 @@ class top_k {
   requires std::convertible_to<widened<X>, T>
   constexpr state lift(const indexed<X>& x) const {
     state s = room(1);
-    if (k_ > 0) s[0] = {static_cast<T>(widen(x.value)), x.position};
+    if (k_ > 0) s[0] = {static_cast<T>(regroup::widen(x.value)), x.position};
     return s;
   }
   constexpr state operator()(const state& a, const state& b) const {
@@ -87,7 +87,7 @@ class top_k {
     const index n = tile.size();
     const std::size_t kept = std::min(k_, static_cast<std::size_t>(n));
     if (kept == 0) return room(0);
-    const auto value = [&](index i) { return static_cast<T>(widen(tile[i].value)); };
+    const auto value = [&](index i) { return static_cast<T>(regroup::widen(tile[i].value)); };
     // No smaller value comes in, nor what is not before the last. (After other tiles few elements come in, or, where values
     // rise, nearly all; then the floor is worth its price.)
     bool has_floor = last == nullptr;

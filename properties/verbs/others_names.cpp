@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program's own functions beside its own types, named as the library's are, are not called instead of these.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "regroup/regroup.hpp"
+
+namespace others {
+
+struct item {
+  double weight;
+};
+struct total {
+  double weight;
+};
+struct sum {
+  static constexpr bool is_commutative = true;
+  constexpr total identity() const { return {0}; }
+  constexpr total lift(const item& x) const { return {x.weight}; }
+  constexpr total operator()(total a, total b) const { return {a.weight + b.weight}; }
+  constexpr double lower(total s) const { return s.weight; }
+};
+struct ordered : sum {
+  static constexpr bool is_commutative = false;
+};
+constexpr auto weight_of = [](const item& x) { return x; };
+
+#define REGROUP_NOT_THESE(name) \
+  template <class... A>         \
+  void name(A&&...) = delete;
+REGROUP_NOT_THESE(widen)
+REGROUP_NOT_THESE(project)
+REGROUP_NOT_THESE(lift)
+REGROUP_NOT_THESE(lower)
+REGROUP_NOT_THESE(append)
+REGROUP_NOT_THESE(contiguous)
+REGROUP_NOT_THESE(contiguous_from)
+REGROUP_NOT_THESE(rows)
+REGROUP_NOT_THESE(leaf)
+REGROUP_NOT_THESE(run)
+REGROUP_NOT_THESE(fold)
+REGROUP_NOT_THESE(scan)
+REGROUP_NOT_THESE(output)
+REGROUP_NOT_THESE(transpose)
+REGROUP_NOT_THESE(writable)
+REGROUP_NOT_THESE(perfect)
+
+}  // namespace others
+
+TEST(others_names, are_not_called) {
+  const std::vector<others::item> xs(9000, {0.5});
+  const regroup::view x(xs.data(), {90, 100});
+  std::vector<double> of_rows(90), of_columns(100), prefixes(9000);
+  const auto each = [&](const auto& ex, const auto& m) {
+    EXPECT_EQ(regroup::reduce(ex, xs, m), 4500);
+    EXPECT_EQ(regroup::reduce(ex, xs, m, others::weight_of), 4500);
+    regroup::reduce_rows(ex, x, of_rows, m);
+    EXPECT_EQ(of_rows[89], 50);
+    regroup::reduce_axes(ex, x, {0}, of_columns, m, others::weight_of);
+    EXPECT_EQ(of_columns[99], 45);
+    regroup::inclusive_scan(ex, xs, prefixes, m);
+    EXPECT_EQ(prefixes[8999], 4500);
+    regroup::inclusive_scan_axis(ex, x, 0, regroup::view(prefixes.data(), {90, 100}), m);
+    EXPECT_EQ(prefixes[8999], 45);
+    regroup::accumulator acc{m};
+    acc.push(xs);
+    EXPECT_EQ(acc.value(), 4500);
+  };
+  each(regroup::seq, others::sum{});
+  each(regroup::par, others::sum{});
+  each(regroup::par, others::ordered{});
+}
