@@ -28,6 +28,10 @@ namespace regroup::host {
 /// Less work than this stays on the calling thread: several times the cost of waking a worker.
 inline constexpr index grain_tiles = 4;
 inline constexpr double grain_nanoseconds = 10000.0;
+/// Parts of fewer than 2^small_level tiles are small: handing one out takes a third of a microsecond, as folding a tile of sums
+/// may. There are no more than `few_parts` of them for each worker.
+inline constexpr int small_level = 4;
+inline constexpr index few_parts = 4;
 /// How often a worker polls for a carry before it takes another tile.
 inline constexpr int most_asked = 2000;
 /// Among several sources, only those of more than 2^turns_level tiles are scanned by all threads together.
@@ -221,12 +225,13 @@ class pool {
     return group > 1 && are_enough(*this, in.size(), in[0].size()) ? group : 1;
   }
 
-  /// The level of parts: 2^level tiles, aligned; where there are many tiles, about `a_worker` parts for each worker. It
-  /// affects speed only: any level gives the same bits.
+  /// The level of parts: 2^level tiles, aligned; where there are many tiles, about `a_worker` parts for each worker, and fewer
+  /// as long as they are small. It affects speed only: any level gives the same bits.
   [[nodiscard]] int level_of(index tiles, index a_worker) const {
-    const index most = a_worker * std::max<index>(concurrency_, 1);
+    const index workers = std::max<index>(concurrency_, 1);
     int level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
-    while ((tiles >> level) > most) ++level;
+    const auto parts_exceed = [&](index each) { return (tiles >> level) > each * workers; };
+    while (parts_exceed(a_worker) || (level < small_level && parts_exceed(few_parts))) ++level;
     return level;
   }
   /// Parts of 2^level tiles of the rows that are longer, and of the others as many together as have `grain` tiles.
