@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention's kernels for any processor, lane by lane, and the choice of the instruction set.
+// Attention's kernels for any processor, lane by lane or by NEON, and the choice of the instruction set.
 #include "attention_tile.hpp"
 
 #include "attention_tile_table.hpp"
@@ -21,8 +21,16 @@ instruction_set with_integers() {
 #endif
 
 const instruction_set& current([[maybe_unused]] bool takes_pairs) {
-  static constexpr instruction_set baseline = all_kernels<4, with_query_lanes<singles<float, 4>, query_shape{1, 4, 1, 4}>,
-                                                          with_query_lanes<singles<double, 8>, query_shape{1, 4, 1, 4}>, 4, 4>;
+#if defined(__aarch64__)  // whose 32 registers take the shapes of AVX-512
+  constexpr query_shape floats = {6, 4, 12, 1}, doubles = {6, 4, 6, 2};
+  constexpr int most = 8, registers = 24;
+#else
+  constexpr query_shape floats = {1, 4, 1, 4}, doubles = floats;
+  constexpr int most = 4, registers = 4;
+#endif
+  static constexpr instruction_set baseline =
+      all_kernels<plain_bytes, with_query_lanes<singles<float, plain_bytes>, floats>,
+                  with_query_lanes<singles<double, plain_bytes>, doubles>, most, registers>;
   switch (host::current_target()) {
 #if defined(__x86_64__)
     case host::target::x86_64_v4_amx: {

@@ -5,6 +5,8 @@
 
 #if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include <bit>
@@ -20,6 +22,13 @@
 
 namespace regroup::tiles {
 namespace {
+
+/// Bytes of the packs that any processor of this kind has with an fma: those of NEON, or a single number.
+#if defined(__aarch64__)
+inline constexpr int plain_bytes = 16;
+#else
+inline constexpr int plain_bytes = 4;
+#endif
 
 #ifdef __AVX512F__
 /// Indices for a permutation of 16-bit words: word i comes from place Place{}(i).
@@ -127,6 +136,14 @@ struct pack {
 #ifdef __FMA__
     if constexpr (Bytes == 32 && is_float) return {reinterpret_cast<vector>(_mm256_fmadd_ps(a.x, b.x, c.x))};
     if constexpr (Bytes == 32 && !is_float) return {reinterpret_cast<vector>(_mm256_fmadd_pd(a.x, b.x, c.x))};
+#endif
+#ifdef __aarch64__
+    if constexpr (Bytes == 16 && is_float) {
+      return {reinterpret_cast<vector>(vfmaq_f32(float32x4_t(c.x), float32x4_t(a.x), float32x4_t(b.x)))};
+    }
+    if constexpr (Bytes == 16 && !is_float) {
+      return {reinterpret_cast<vector>(vfmaq_f64(float64x2_t(c.x), float64x2_t(a.x), float64x2_t(b.x)))};
+    }
 #endif
     if constexpr (width == 1) return {vector{math::fma(a.x[0], b.x[0], c.x[0])}};
   }

@@ -9,7 +9,7 @@ namespace regroup::softmax_parts {
 template <class X, class Y>
 requires has_row_kernels<X, Y>
 const row_kernels<X, Y>& current_row_kernels() {
-  static constexpr all_row_kernels baseline = row_kernels_of<4>();
+  static constexpr all_row_kernels baseline = row_kernels_of<tiles::plain_bytes>();
 #if defined(__x86_64__)
   if constexpr (std::same_as<Y, bfloat16>) {
     const auto target = host::current_target();

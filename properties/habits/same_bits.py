@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """same_bits.py --golden FILE --root DIRECTORY --program PROGRAM [--library FILE --compiler COMPILER --level=-O2 -- FLAGS...]
+same_bits.py --golden FILE --root DIRECTORY --emulator EMULATOR --compiler COMPILER --level=-O2 -- FLAGS...
 
 Compares what properties/programs/bits.cpp prints, on every instruction set that this machine has, with the golden bits: what
-PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level with FLAGS.
+PROGRAM prints, or, where a compiler is named, the program and the library compiled here at that level with FLAGS. With an
+emulator, of another kind of processor, all is compiled for that.
 Golden bits that change are a new `order_version` and a major release; REGROUP_TARGET=baseline PROGRAM prints them.
 """
 import argparse
@@ -19,7 +21,7 @@ def cases_of(lines):
 
 
 def printed(program, target):
-    run = subprocess.run([program], env={**os.environ, "REGROUP_TARGET": target}, capture_output=True, text=True)
+    run = subprocess.run([*emulator, program], env={**os.environ, "REGROUP_TARGET": target}, capture_output=True, text=True)
     if "which this processor lacks" in run.stderr:
         return None
     if run.returncode != 0:
@@ -62,13 +64,13 @@ def compiled(options, here, folder):
     command = [options.compiler, options.level, "-std=gnu++20", "-I", str(options.root / "include")]
     sources = sorted((options.root / "src").glob("*.cpp"))
     of_targets = {"-O0": targets, "-O2": []}.get(options.level, here)
-    kernels = [source for source in sources if target_of(source) in of_targets]
+    kernels = [source for source in sources if target_of(source) in of_targets and not emulator]
     others = [source for source in sources if not target_of(source)]
     objects = compile_each(command, kernels, os.path.join(folder, "kernels"))
     objects += compile_each([*command, *options.flags], [options.root / "properties/programs/bits.cpp", *others],
                             os.path.join(folder, "others"))
     program = os.path.join(folder, "bits")
-    run_or_exit([options.compiler, *objects, options.library, "-o", program, "-ltbb"])
+    run_or_exit([options.compiler, *objects, *(["-static"] if emulator else [options.library, "-ltbb"]), "-o", program])
     return program
 
 
@@ -76,7 +78,8 @@ targets = ("baseline", "x86-64-v3", "x86-64-v4", "x86-64-v4-vnni", "x86-64-v4-bf
 parser = argparse.ArgumentParser()
 parser.add_argument("--golden", required=True, type=pathlib.Path)
 parser.add_argument("--root", required=True, type=pathlib.Path)
-parser.add_argument("--program", required=True)
+parser.add_argument("--program")
+parser.add_argument("--emulator")
 parser.add_argument("--library")
 parser.add_argument("--compiler")
 parser.add_argument("--level")
@@ -86,7 +89,8 @@ options = parser.parse_args()
 golden = cases_of(options.golden.read_text())
 if not golden:
     sys.exit(f"{options.golden} holds no case")
-here = [target for target in targets if printed(options.program, target) is not None]
+emulator = [options.emulator] if options.emulator else []
+here = ["baseline"] if emulator else [target for target in targets if printed(options.program, target) is not None]
 different = 0
 with tempfile.TemporaryDirectory() as folder:
     program = compiled(options, here, folder) if options.compiler else options.program

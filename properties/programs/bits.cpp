@@ -52,13 +52,13 @@ template <class X, class M, class Projection = std::identity>
 void batches(const std::string& name, const M& m, kind k, const Projection& projection = {}) {
   const auto xs = order::numbers<X>(k, 37 * 300, 7);
   std::vector<regroup::answer_of<M>> rows(300);
-  regroup::reduce_rows(regroup::par, regroup::view<const X>(xs.data(), {300, 37}), rows, m, projection);
+  regroup::reduce_rows(executor, regroup::view<const X>(xs.data(), {300, 37}), rows, m, projection);
   print(name + " rows", order::digest_of(rows));
   std::vector<regroup::answer_of<M>> columns(37);
-  regroup::reduce_rows(regroup::par, regroup::view<const X>(xs.data(), {37, 300}, {1, 37}), columns, m, projection);
+  regroup::reduce_rows(executor, regroup::view<const X>(xs.data(), {37, 300}, {1, 37}), columns, m, projection);
   print(name + " columns", order::digest_of(columns));
   std::vector<regroup::answer_of<M>> segments(4);
-  regroup::reduce_segments(regroup::par, xs, std::vector<int>{0, 100, 100, 5000, 11'100}, segments, m, projection);
+  regroup::reduce_segments(executor, xs, std::vector<int>{0, 100, 100, 5000, 11'100}, segments, m, projection);
   print(name + " segments", order::digest_of(segments));
 }
 
@@ -73,10 +73,10 @@ void streams(const std::string& name, const M& m, kind k) {
   print(name + " stream", digest{}.add(left.value()).value());
 }
 
-constexpr auto softmax = [](const auto& x, const auto& y) { regroup::softmax(regroup::par, x, y); };
-constexpr auto log_softmax = [](const auto& x, const auto& y) { regroup::log_softmax(regroup::par, x, y); };
+constexpr auto softmax = [](const auto& x, const auto& y) { regroup::softmax(executor, x, y); };
+constexpr auto log_softmax = [](const auto& x, const auto& y) { regroup::log_softmax(executor, x, y); };
 constexpr auto cross_entropy = [](const auto& x, const auto& y) {
-  regroup::cross_entropy(regroup::par, x, std::vector<int>{0, static_cast<int>(x.extent(1) - 1)}, {.gradient = y});
+  regroup::cross_entropy(executor, x, std::vector<int>{0, static_cast<int>(x.extent(1) - 1)}, {.gradient = y});
 };
 
 }  // namespace

@@ -13,11 +13,21 @@
 #include "../order/digest.hpp"
 #include "regroup/algorithms/attention.hpp"
 #include "regroup/algorithms/softmax.hpp"
+#ifdef REGROUP_BITS_ON_ONE_THREAD  // where oneTBB has not been compiled for the processor
+#include "regroup/host/seq.hpp"
+#else
 #include "regroup/host/par.hpp"
+#endif
 #include "regroup/reduce.hpp"
 #include "regroup/scan.hpp"
 
 namespace bits {
+
+#ifdef REGROUP_BITS_ON_ONE_THREAD
+inline constexpr const auto& executor = regroup::seq;
+#else
+inline const auto& executor = regroup::par;
+#endif
 
 using order::digest;
 using order::kind;
@@ -37,7 +47,7 @@ void wholes(const std::string& name, const M& m, kind k, const Projection& proje
   digest all;
   for (const std::int64_t n : {0, 1, 2, 31, 33, 127, 129, 300, 4095, 4096, 4097, 12'321, 40'000}) {
     const auto xs = order::numbers<X>(k, n, static_cast<std::uint64_t>(n));
-    all.add(regroup::reduce(regroup::par, xs, m, projection));
+    all.add(regroup::reduce(executor, xs, m, projection));
   }
   print(name + " reduce", all.value());
 }
@@ -48,9 +58,9 @@ void scans(const std::string& name, const M& m, kind k, const Projection& projec
   for (const std::int64_t n : {1, 33, 300, 4097, 20'000}) {
     const auto xs = order::numbers<X>(k, n, static_cast<std::uint64_t>(n));
     std::vector<regroup::answer_of<M>> ys(xs.size());
-    regroup::inclusive_scan(regroup::par, xs, ys, m, projection);
+    regroup::inclusive_scan(executor, xs, ys, m, projection);
     all.add(ys);
-    regroup::exclusive_scan(regroup::par, xs, ys, m, projection);
+    regroup::exclusive_scan(executor, xs, ys, m, projection);
     all.add(ys);
   }
   print(name + " scan", all.value());
@@ -97,7 +107,7 @@ void attentions(const std::string& name, std::int64_t queries, regroup::attentio
   std::vector<real> lse(static_cast<std::size_t>(2 * queries));
   options.logsumexp = regroup::view<real>(lse.data(), {1, 2, queries});
   const auto attend = [&](const regroup::attention_source<X>& source) {
-    regroup::attention(regroup::par, regroup::view<const X>(q.data(), {1, 2, queries, d}), source,
+    regroup::attention(executor, regroup::view<const X>(q.data(), {1, 2, queries, d}), source,
                        regroup::view<X>(out.data(), {1, 2, queries, d}), options);
   };
   if (page == 0) {

@@ -18,7 +18,7 @@ namespace {
 
 using namespace bits;
 
-constexpr auto softmax = [](const auto& x, const auto& y) { regroup::softmax(regroup::par, x, y); };
+constexpr auto softmax = [](const auto& x, const auto& y) { regroup::softmax(executor, x, y); };
 
 /// The mean loss of two rows of several lengths, and their gradient.
 template <class X>
@@ -26,7 +26,7 @@ void losses(const std::string& name, kind k) {
   digest all;
   rows<X>(name, k, [&](const auto& x, const auto& y) {
     const std::vector<int> targets{0, static_cast<int>(x.extent(1) - 1)};
-    all.add(regroup::cross_entropy(regroup::par, x, targets, {.gradient = y}));
+    all.add(regroup::cross_entropy(executor, x, targets, {.gradient = y}));
   });
   print(name + " loss", all.value());
 }
@@ -38,7 +38,7 @@ void logsumexps(const std::string& name, kind k) {
   for (const std::int64_t n : {1, 37, 5000, 70'000}) {
     const auto xs = inputs<X>(k, 2 * n, static_cast<std::uint64_t>(n));
     std::vector<regroup::widened<X>> sums(2);
-    regroup::logsumexp(regroup::par, regroup::view<const X>(xs.data(), {2, n}), sums);
+    regroup::logsumexp(executor, regroup::view<const X>(xs.data(), {2, n}), sums);
     all.add(sums);
   }
   print(name, all.value());
@@ -55,7 +55,7 @@ void states() {
   const auto kv = inputs<float>(kind::plain, keys * d, 2);
   const auto half = [&](std::int64_t first) {
     const regroup::view<const float> part(kv.data() + first * d, {keys / 2, d});
-    return regroup::attention_state<float>(regroup::par, regroup::view(q.data(), {9, d}), regroup::dense(part, part));
+    return regroup::attention_state<float>(executor, regroup::view(q.data(), {9, d}), regroup::dense(part, part));
   };
   std::vector<float> out(q.size()), lse(9);
   merge(half(0), half(keys / 2)).normalise(regroup::view(out.data(), {9, d}), lse);
