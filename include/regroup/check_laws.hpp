@@ -19,6 +19,7 @@
 #include "regroup/laws/checker.hpp"
 #include "regroup/laws/choices.hpp"
 #include "regroup/laws/report.hpp"
+#include "regroup/require_monoid.hpp"
 
 namespace regroup {
 

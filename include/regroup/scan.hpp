@@ -10,6 +10,7 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/outputs.hpp"
+#include "regroup/require_monoid.hpp"
 
 namespace regroup {
 

@@ -69,12 +69,30 @@ struct iterated {
   constexpr decltype(auto) operator[](index i) const { return first[static_cast<std::iter_difference_t<I>>(i)]; }
 };
 
+/// A caller's object that stays where it is, since a copy for each piece would be too much, or take away what states refer to.
+template <class T>
+inline constexpr bool stays = !std::is_trivially_copyable_v<T> || sizeof(T) > 64;
+
+/// A source that stays where it is.
+template <class Source>
+struct borrowed {
+  const Source* source;
+  [[nodiscard]] constexpr index size() const { return source->size(); }
+  constexpr decltype(auto) operator[](index i) const { return (*source)[i]; }
+  [[nodiscard]] constexpr auto contiguous() const noexcept
+    requires requires { source->contiguous(); }
+  {
+    return source->contiguous();
+  }
+};
+
 /// Whether a projection takes an element and its position in its range, row or segment.
 template <class Projection, class X>
 inline constexpr bool takes_position = !std::invocable<const Projection&, X> && std::invocable<const Projection&, X, index>;
 
 /// A source seen through a projection: a member pointer or a function of an element, as in std::ranges, or of its position too.
-/// Of an element that is made when it is read a member is copied, for that element does not last.
+/// Of an element that is made when it is read a member is copied, for that element does not last; a function of such elements
+/// returns no reference into them.
 template <class Source, class Projection>
 struct projected {
   using element = decltype(std::declval<const Source&>()[index{}]);
@@ -138,12 +156,14 @@ constexpr auto piece_of(const Source& s, index first, index count) {
   }
 }
 
-/// What a fold reads.
+/// What a fold reads, or refers to where it `stays`.
 template <class S>
-concept source = std::copy_constructible<S> && requires(const S& s, index i) {
+concept elements_by_position = requires(const S& s, index i) {
   { s.size() } -> std::same_as<index>;
   s[i];
 };
+template <class S>
+concept source = std::copy_constructible<S> && elements_by_position<S>;
 
 template <source Source>
 using element_of = std::remove_cvref_t<decltype(std::declval<const Source&>()[index{}])>;
@@ -182,23 +202,6 @@ constexpr auto contiguous_from(const Source& s, index first) noexcept {
   }
 }
 
-/// A caller's object that stays where it is, since a copy for each piece would be too much, or take away what states refer to.
-template <class T>
-inline constexpr bool stays = !std::is_trivially_copyable_v<T> || sizeof(T) > 64;
-
-/// A source that stays where it is.
-template <source Source>
-struct borrowed {
-  const Source* source;
-  [[nodiscard]] constexpr index size() const { return source->size(); }
-  constexpr decltype(auto) operator[](index i) const { return (*source)[i]; }
-  [[nodiscard]] constexpr auto contiguous() const noexcept
-    requires requires { source->contiguous(); }
-  {
-    return source->contiguous();
-  }
-};
-
 /// Any range of rank 1 as a source: a contiguous range or a view of rank 1, a random-access range, or a source.
 template <class R>
 constexpr auto as_source(const R& range) {
@@ -215,7 +218,7 @@ constexpr auto as_source(const R& range) {
     return iterated<std::ranges::iterator_t<const R>>{std::ranges::begin(range),
                                                       static_cast<index>(std::ranges::size(range))};
   } else {
-    static_assert(source<R>,
+    static_assert(elements_by_position<R>,
                   "regroup: elements come as a random-access range, a view, or anything with `size()` (64-bit) and "
                   "`operator[](position)`");
     if constexpr (stays<R>) {

@@ -17,6 +17,7 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
+#include "regroup/require_monoid.hpp"
 #include "regroup/saving.hpp"
 
 namespace regroup {
@@ -262,6 +263,8 @@ class accumulator {
                       requires { std::type_identity_t<widened<X>[]>{regroup::widen(s[0])}; },
                   "regroup: what is pushed is narrowed to the one element that all members of this fanout share, where reduce "
                   "narrows it for each; say which elements come: accumulator<fanout<...>, int>");
+    detail::require_uncut<element_of<Source>, X>();
+    if constexpr (requires { typename M::element; }) detail::require_fit<element_of<Source>, X>();
     const index n = s.size();
     (void)streams::sum_of_counts(count_, streams::sum_of_counts(next_, n));
     for (index i = 0; i < n;) {

@@ -133,6 +133,7 @@ class view {
       extents_.push_back(static_cast<index>(other.extent(a)));
       strides_.push_back(static_cast<index>(other.stride(a)));
     }
+    require_countable(extents_);
   }
   template <class U>
     requires(std::is_const_v<T> && std::same_as<const U, T>)

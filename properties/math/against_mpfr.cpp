@@ -42,7 +42,8 @@ class exact {
   double ulps(double y) {
     if (mpfr_zero_p(value_)) return y == 0 ? 0 : HUGE_VAL;
     mpfr_sub_d(difference_, value_, y, MPFR_RNDN);
-    return std::abs(std::ldexp(mpfr_get_d(difference_, MPFR_RNDN), 52 - std::ilogb(mpfr_get_d(value_, MPFR_RNDN))));
+    mpfr_mul_2si(difference_, difference_, 52 - std::ilogb(mpfr_get_d(value_, MPFR_RNDN)), MPFR_RNDN);
+    return std::abs(mpfr_get_d(difference_, MPFR_RNDN));
   }
 
  private:

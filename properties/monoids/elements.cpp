@@ -79,7 +79,7 @@ TEST(elements, with_positions_and_pairs) {
 
 TEST(elements, of_all_members) {
   expect_streams<double>(fanout{plus<float>{}, plus<double>{}});
-  expect_streams<float>(fanout{plus<float>{}, log_sum_exp<float>{}, fanout{maximum<int>{}, count{}}});
+  expect_streams<float>(fanout{plus<float>{}, log_sum_exp<float>{}, fanout{maximum<float>{}, count{}}});
   static_assert(!names_element<fanout<count, argmin<float>>>);
   accumulator of_bool{fanout{regroup::any{}, regroup::all{}}};
   const std::array flags{true, false};

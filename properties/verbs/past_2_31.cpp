@@ -3,6 +3,7 @@
 // in memory of which little is touched.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -77,6 +78,7 @@ TEST(past_2_31, positions_and_counts) {
 
 TEST(past_2_31, a_scan) {
   if (skipped()) GTEST_SKIP();
+  if (sysconf(_SC_PHYS_PAGES) < (8L << 30) / sysconf(_SC_PAGESIZE)) GTEST_SKIP() << "less than 8 GiB of memory";
   void* const memory = mmap(nullptr, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) GTEST_SKIP() << "no 2 GiB of memory";
   auto* const y = static_cast<std::uint8_t*>(memory);

@@ -2,7 +2,10 @@
 // How attention scores and what it returns: plain values, read by `attention` and `attention_state`.
 #pragma once
 
+#include <concepts>
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,8 +19,8 @@ class logsumexp_output {
  public:
   logsumexp_output() = default;
   template <class Out>
-  requires(!std::same_as<std::remove_cvref_t<Out>, logsumexp_output>) && requires(Out&& out) { view(out); }
-  logsumexp_output(Out&& out) : out_(view(out)) {}  // NOLINT: implicit on purpose
+  requires(!std::same_as<std::remove_cvref_t<Out>, logsumexp_output>) && requires(Out&& out) { view(std::forward<Out>(out)); }
+  logsumexp_output(Out&& out) : out_(view(std::forward<Out>(out))) {}  // NOLINT: implicit on purpose
 
   [[nodiscard]] bool wanted() const noexcept { return out_.index() != 0; }
   /// The view; throws argument_error unless it is of Real, shape_error unless it has shape `outer`.

@@ -15,6 +15,7 @@
 #include "regroup/cuda/fold_plan.hpp"
 #include "regroup/cuda/scan_plan.hpp"
 #include "regroup/cuda/view.hpp"
+#include "regroup/require_monoid.hpp"
 
 namespace regroup::cuda {
 

@@ -94,6 +94,7 @@ const X* side_by_side(const device_view<X>& x) {
 template <class X, class M, class Projection, class Out>
 auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M& m, const Projection& p, Out out) {
   require_commutative<M>();
+  require_monoid<M, seen_through<Projection, X>>();
   require_device_monoid<M>();
   require_device_functions<M, seen_through<Projection, X>>();
   const auto reduced = [=, stream = fast.on().stream()](const auto& first, index n, const auto& lift) {
@@ -112,6 +113,7 @@ template <class X, class Offset, class M, class Projection, class Out>
 auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const device_view<Offset>& offsets, const M& m,
                   const Projection& p, Out out) {
   require_commutative<M>();
+  require_monoid<M, seen_through<Projection, X>>();
   require_device_monoid<M>();
   require_device_functions<M, seen_through<Projection, X>>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(xs), lift_projected<M, Projection>{m, p});
@@ -123,6 +125,7 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
 }
 template <scan_kind Kind, class X, class Out, class M, class Projection>
 auto cub_scan(const unordered_device& fast, const device_view<X>& x, const Out& out, const M& m, const Projection& p) {
+  require_monoid<M, seen_through<Projection, X>>();
   require_device_monoid<M>();
   require_device_functions<M, seen_through<Projection, X>>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});

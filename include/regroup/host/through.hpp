@@ -63,7 +63,7 @@ inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = 
                 !projected<source, Projection>::is_numbered &&
                 std::same_as<widened<element>, element> && std::copyable<element> && is_movable<element> &&
                 sizeof(element) <= 32 && is_plain<state_of<M>, element> && !has_members<M>) {
-    return !has_lift_tile<M, tile<load_from<element_of<projected<source, Projection>>>>>;
+    return !has_lift_tile<M, tile<load_from<element_in<projected_batch<Batch, Projection>>>>>;
   }
   return false;
 }();

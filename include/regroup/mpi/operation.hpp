@@ -21,13 +21,15 @@ template <class M>
 class operation {
   using state = state_of<M>;
   static_assert(std::is_empty_v<M> && std::is_default_constructible_v<M>,
-                "regroup: MPI calls a function without an object, so the monoid can have no values of its own");
+                "regroup: MPI calls a function without an object, so the monoid can have no values, nor members, of its own");
   static_assert(std::is_trivially_copyable_v<state>,
                 "regroup: MPI hands states on as bytes, so they must be trivially copyable; mpi::ranks takes any");
 
  public:
   explicit operation(const M& = {}) {
-    if (!has_begun()) throw_argument("MPI has not begun: make an mpi::environment, or call MPI_Init, before an mpi::operation");
+    if (!has_begun() || has_ended()) {
+      throw_argument("an mpi::operation needs MPI: make it after the mpi::environment, or MPI_Init, and before MPI_Finalize");
+    }
     check(MPI_Type_contiguous(static_cast<int>(sizeof(state)), MPI_BYTE, &type_), "MPI_Type_contiguous");
     check(MPI_Type_commit(&type_), "MPI_Type_commit");
     check(MPI_Op_create(combine, is_commutative<M> ? 1 : 0, &op_), "MPI_Op_create");
