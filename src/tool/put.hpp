@@ -10,10 +10,10 @@ template <class Number>
 void put(const result& r, index at, Number value) {
   switch (r.type()) {
     case element::float16:
-      r.as<regroup::float16>()[at] = regroup::float16(static_cast<long double>(value));
+      r.as<regroup::float16>()[at] = regroup::float16(static_cast<double>(value));
       break;
     case element::bfloat16:
-      r.as<regroup::bfloat16>()[at] = regroup::bfloat16(static_cast<long double>(value));
+      r.as<regroup::bfloat16>()[at] = regroup::bfloat16(static_cast<double>(value));
       break;
     case element::float32:
       r.as<float>()[at] = static_cast<float>(value);
