@@ -21,7 +21,7 @@ namespace {
 using regroup::index;
 using regroup::lanes;
 using regroup::tile_elements;
-using regroup::host::piece_elements;
+using regroup::piece_elements;
 using regroup::host::transpose;
 using regroup::host::transposed_to;
 
