@@ -49,40 +49,40 @@ FOLDS = {
     "fold_leaves<log_add": "vfm.*ps",
     "longest_run": "vpadd[bdq]",
     "fold_leaves<regroup::fanout": "vaddpd, vminpd|vcmp.*pd",
-    "lowered<regroup::log_sum_exp<float> > >::fold": "vfm.*ps",
-    "lowered<regroup::log_sum_exp<float> > >::put_transposed": "vfm.*ps",
-    "lowered<log_add> >::fold": "vfm.*ps",
-    "lowered<log_add> >::put_transposed": "vfm.*ps",
+    "lowered<regroup::log_sum_exp<float> >, false>::fold": "vfm.*ps",
+    "lowered<regroup::log_sum_exp<float> >, false>::put_transposed": "vfm.*ps",
+    "lowered<log_add>, false>::fold": "vfm.*ps",
+    "lowered<log_add>, false>::put_transposed": "vfm.*ps",
     "copy_elements<regroup::projected<regroup::strided<float const>, softplus>": "vfm.*ps",
     "columns<regroup::plus<float> >": "vaddps",
     "columns<log_add>": "vfm.*ps",
 }
 # The same by squares of 32 bytes, whatever the processor has beyond AVX2: all of a square's rows are in one loop.
 SQUARES = {
-    "lowered<regroup::plus<float> > >::fold": "8 vaddps",
-    "lowered<regroup::plus<float> > >::put_moved": "vaddps",
-    "lowered<regroup::plus<double> > >::fold": "4 vaddpd",
-    "lowered<regroup::plus<double> > >::put_moved": "vaddpd",
+    "lowered<regroup::plus<float> >, true>::fold": "8 vaddps",
+    "lowered<regroup::plus<float> >, true>::put_moved": "vaddps",
+    "lowered<regroup::plus<double> >, true>::fold": "4 vaddpd",
+    "lowered<regroup::plus<double> >, true>::put_moved": "vaddpd",
 }
 # What g++ folds by such squares as well, and clang after turning a tile.
 SQUARES_OF_GXX = {
     "fold_lanes<regroup::affine<float>": "4 vfm.*ps",
     "fold_lanes<regroup::affine<double>": "2 vfm.*pd",
-    "lowered<regroup::maximum<float> > >::fold": "8 vmaxps|vcmp.*ps" if OWN == "v4" else "8 vmaxps",  # by masks there
-    "lowered<regroup::maximum<float> > >::put_moved": "vmaxps",
-    "lowered<regroup::affine<double> > >::fold": "2 vfm.*pd",
-    "lowered<regroup::affine<double> > >::put_moved": "vfm.*pd",
+    "lowered<regroup::maximum<float> >, true>::fold": "8 vmaxps|vcmp.*ps" if OWN == "v4" else "8 vmaxps",  # by masks there
+    "lowered<regroup::maximum<float> >, true>::put_moved": "vmaxps",
+    "lowered<regroup::affine<double> >, true>::fold": "2 vfm.*pd",
+    "lowered<regroup::affine<double> >, true>::put_moved": "vfm.*pd",
 }
 FOLDS_OF_CLANG = {
     "fold_leaves<regroup::affine<float>": "vfm.*ps",
     "fold_leaves<regroup::affine<double>": "vfm.*pd",
-    "lowered<regroup::maximum<float> > >::fold": "vmaxps|vcmp.*ps",
-    "lowered<regroup::maximum<float> > >::put_transposed": "vmaxps|vcmp.*ps",
-    "lowered<regroup::affine<double> > >::fold": "vfm.*pd",
-    "lowered<regroup::affine<double> > >::put_transposed": "vfm.*pd",
+    "lowered<regroup::maximum<float> >, false>::fold": "vmaxps|vcmp.*ps",
+    "lowered<regroup::maximum<float> >, false>::put_transposed": "vmaxps|vcmp.*ps",
+    "lowered<regroup::affine<double> >, false>::fold": "vfm.*pd",
+    "lowered<regroup::affine<double> >, false>::put_transposed": "vfm.*pd",
 }
 # Of a long combine, whose loops g++ likes to fill with jumps: all of them.
-LOOPS = {"lowered<log_add> >::fold": 8, "lowered<log_add> >::put_transposed": 3, "columns<log_add>": 3}
+LOOPS = {"lowered<log_add>, false>::fold": 8, "lowered<log_add>, false>::put_transposed": 3, "columns<log_add>": 3}
 # What asks memory, and how: pages are found (t0); lines are brought to the first cache (t0) or the second (t1).
 ASKS = {
     "fold_tiles<regroup::plus<float>": "prefetcht0",
