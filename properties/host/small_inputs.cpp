@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small work stays on the calling thread: up to grain_tiles tiles, or two grains of time, an executor's `bulk` is not called,
-// however many threads it has. Beyond that no piece is smaller than a grain. Level: thread.
+// Small work stays on the calling thread: up to grain_tiles tiles, four times as many where a combine is quick, or two grains
+// of time, an executor's `bulk` is not called, however many threads it has. Beyond that no piece is smaller than a grain.
+// Level: thread.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -19,6 +20,7 @@
 namespace {
 
 constexpr std::int64_t grain = regroup::host::grain_tiles * regroup::tile_elements;
+constexpr std::int64_t quick_grain = 4 * grain;
 
 /// Claims many threads, runs on one, and counts what it was asked to spread.
 struct counting : regroup::host::threads<counting> {
@@ -104,21 +106,28 @@ counting::asked attending(std::int64_t queries, std::int64_t keys) {
 }  // namespace
 
 TEST(small_inputs, reduce) {
-  for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, regroup::tile_elements + 1, grain}) {
+  for (const std::int64_t n : {std::int64_t{0}, std::int64_t{1}, std::int64_t{1000}, regroup::tile_elements + 1, quick_grain}) {
     EXPECT_EQ(reducing(n).calls, 0) << n;
   }
-  const auto more = reducing(grain + 1);
+  const auto more = reducing(quick_grain + 1);
   EXPECT_EQ(more.calls, 1);
   EXPECT_EQ(more.pieces, 2);
-  EXPECT_LE(reducing(100 * grain).pieces, 100);
+  EXPECT_LE(reducing(100 * quick_grain).pieces, 100);
+  const auto largest = [](std::int64_t n) {
+    return asked_by([n](const counting& ex) {
+      (void)regroup::reduce(ex, std::vector<float>(static_cast<std::size_t>(n)), regroup::maximum<float>{});
+    });
+  };
+  EXPECT_EQ(largest(grain).calls, 0);
+  EXPECT_EQ(largest(grain + 1).pieces, 2);
 }
 
 TEST(small_inputs, rows) {
   for (const std::int64_t rows : {1, 10, 100}) EXPECT_EQ(reducing_rows(rows, 100).calls, 0) << rows;
-  EXPECT_EQ(reducing_rows(1, grain).calls, 0);
+  EXPECT_EQ(reducing_rows(1, quick_grain).calls, 0);
   const auto more = reducing_rows(1000, 100);
   EXPECT_EQ(more.calls, 1);
-  EXPECT_LE(more.pieces, 1000 * (100 + 16) / grain + 1);
+  EXPECT_LE(more.pieces, 1000 * (100 + 16) / quick_grain + 1);
 }
 
 TEST(small_inputs, scan) {

@@ -32,6 +32,9 @@ inline constexpr double grain_nanoseconds = 10000.0;
 /// may. There are no more than `few_parts` of them for each worker.
 inline constexpr int small_level = 4;
 inline constexpr index few_parts = 4;
+/// What a fold by M leaves to the calling thread, in tiles, and the least that it hands out.
+template <class M>
+inline constexpr index grain_of = is_quick<M> ? index{1} << small_level : grain_tiles;
 /// How often a worker polls for a carry before it takes another tile.
 inline constexpr int most_asked = 2000;
 /// Among several sources, only those of more than 2^turns_level tiles are scanned by all threads together.
@@ -110,8 +113,8 @@ class pool {
       fold_rows(b, first, last, m, sink);
     };
     if (concurrency_ <= 1) return fold_whole(0, b.size());
-    const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16);
-    const std::vector<chunk> chunks = chunks_of(b, level, grain_tiles, group);
+    const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16, grain_of<M>);
+    const std::vector<chunk> chunks = chunks_of(b, level, grain_of<M>, group);
     if (chunks.size() <= 1) return fold_whole(0, b.size());
     std::vector<forest<state_of<M>>> parts(chunks.size());
     each(static_cast<index>(chunks.size()), [&](index i) {
@@ -225,11 +228,11 @@ class pool {
     return group > 1 && are_enough(*this, in.size(), in[0].size()) ? group : 1;
   }
 
-  /// The level of parts: 2^level tiles, aligned; where there are many tiles, about `a_worker` parts for each worker, and fewer
-  /// as long as they are small. It affects speed only: any level gives the same bits.
-  [[nodiscard]] int level_of(index tiles, index a_worker) const {
+  /// The level of parts: 2^level tiles, aligned, at least `grain`; where there are many tiles, about `a_worker` parts for each
+  /// worker, and fewer as long as they are small. It affects speed only: any level gives the same bits.
+  [[nodiscard]] int level_of(index tiles, index a_worker, index grain = grain_tiles) const {
     const index workers = std::max<index>(concurrency_, 1);
-    int level = std::countr_zero(static_cast<std::uint64_t>(grain_tiles));
+    int level = std::countr_zero(static_cast<std::uint64_t>(grain));
     const auto parts_exceed = [&](index each) { return (tiles >> level) > each * workers; };
     while (parts_exceed(a_worker) || (level < small_level && parts_exceed(few_parts))) ++level;
     return level;
