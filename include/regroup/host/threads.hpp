@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cfenv>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -18,6 +17,7 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/abreast.hpp"
+#include "regroup/host/float_environment.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/prefixes_abreast.hpp"
 #include "regroup/host/through.hpp"
@@ -58,32 +58,6 @@ class task {
  private:
   const void* body_;
   void (*call_)(const void*, index);
-};
-
-/// A thread's floating-point environment (rounding, flushing of denormals), for other threads to adopt.
-class float_environment {
- public:
-  float_environment() noexcept { std::fegetenv(&environment_); }
-
-  /// Runs body() in the environment of the thread that made this object.
-  template <class Body>
-  void with(const Body& body) const {
-    if (is_here()) return body();
-    const float_environment here;
-    std::fesetenv(&environment_);
-    body();
-    std::fesetenv(&here.environment_);
-  }
-
- private:
-#if defined(__x86_64__)
-  static unsigned control() noexcept { return __builtin_ia32_stmxcsr() & ~0x3fu; }  // all but what has happened so far
-  [[nodiscard]] bool is_here() const noexcept { return control() == control_; }
-  unsigned control_ = control();
-#else
-  static bool is_here() noexcept { return false; }
-#endif
-  std::fenv_t environment_;
 };
 
 /// An executor on the threads of another, which it does not own.
