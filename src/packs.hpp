@@ -259,30 +259,35 @@ inline typename Pack::Real halved(packs<Pack, N>& x, const Op& op) {
   return halved(x[0], op);
 }
 
-/// x = math::decay(x), with its bits, by 8 fma (14 for doubles) and a comparison. N packs go through the steps together, since
-/// the chain of a single one is longer than the scheduler's window.
+/// N packs that take each step of math.hpp together, since the chain of a single one is longer than the scheduler's window.
+template <class Pack, int N>
+struct abreast {
+  using Real = typename Pack::Real;
+  packs<Pack, N> each;
+
+  [[gnu::always_inline]] abreast(Real x) {  // NOLINT: implicit on purpose
+    unrolled<N>([&](int i) { each[i] = Pack::all(x); });
+  }
+  [[gnu::always_inline]] explicit abreast(const packs<Pack, N>& x) {
+    unrolled<N>([&](int i) { each[i] = x[i]; });
+  }
+  [[gnu::always_inline]] friend abreast fma(const abreast& a, const abreast& b, abreast c) {
+    unrolled<N>([&](int i) { c.each[i] = Pack::fma(a.each[i], b.each[i], c.each[i]); });
+    return c;
+  }
+  [[gnu::always_inline]] friend abreast operator-(abreast a, const abreast& b) {
+    unrolled<N>([&](int i) { a.each[i].x -= b.each[i].x; });
+    return a;
+  }
+};
+
+/// x = math::decay(x), with its bits, by 8 fma (14 for doubles) and a comparison.
 template <class Pack, int N>
 inline void decay(packs<Pack, N>& x) {
   using Real = typename Pack::Real;
-  const Pack rounder = Pack::all(math::detail::rounder<Real> + (std::numeric_limits<Real>::max_exponent - 1));
-  packs<Pack, N> shifted, n, r, p;
-  unrolled<N>([&](int i) { shifted[i] = Pack::fma(x[i], Pack::all(Real(0x1.71547652b82fep+0)), rounder); });
-  unrolled<N>([&](int i) { n[i].x = shifted[i].x - rounder.x; });
-  const auto horner = [&](auto last, auto... c) {
-    unrolled<N>([&](int i) { p[i] = Pack::all(last); });
-    (unrolled<N>([&](int i) { p[i] = Pack::fma(p[i], r[i], Pack::all(c)); }), ...);
-  };
-  if constexpr (Pack::is_float) {
-    unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.62e43p-1f), x[i]); });
-    horner(0x1.6a4f36p-10f, 0x1.123984p-7f, 0x1.5558aep-5f, 0x1.555492p-3f, 0x1.fffffcp-2f, 1.0f, 1.0f);
-  } else {
-    unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.62e42fefa39efp-1), x[i]); });
-    unrolled<N>([&](int i) { r[i] = Pack::fma(n[i], Pack::all(-0x1.abc9e3b39803fp-56), r[i]); });
-    horner(0x1.ad9f43f964f69p-26, 0x1.28ad69326d9b6p-22, 0x1.71df0d0a68fc9p-19, 0x1.a0199a0452006p-16,
-           0x1.a01a0137e93c6p-13, 0x1.6c16c1843b316p-10, 0x1.111111112478ap-7, 0x1.555555555079ap-5,
-           0x1.555555555550cp-3, 0x1.000000000000ap-1, 1.0, 1.0);
-  }
-  unrolled<N>([&](int i) { x[i] = Pack::scaled(p[i], n[i], shifted[i], Pack::all(math::exp_lowest<Real>), x[i]); });
+  const math::detail::decay_parts<Real, abreast<Pack, N>> e{abreast<Pack, N>(x)};
+  const Pack lowest = Pack::all(math::exp_lowest<Real>);
+  unrolled<N>([&](int i) { x[i] = Pack::scaled(e.p.each[i], e.n.each[i], e.shifted.each[i], lowest, x[i]); });
 }
 template <class Pack>
 inline Pack decay(const Pack& x) {

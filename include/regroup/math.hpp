@@ -101,13 +101,13 @@ constexpr Real select(bool which, Real a, Real b) {
 #endif
 }
 
-// Horner's rule: first + x (second + x (...)).
-template <class Real>
-constexpr Real polynomial(Real, Real last) {
+// Horner's rule: first + x (second + x (...)). x may be many numbers, of a type with an fma of its own.
+template <class Number, class Real>
+constexpr Real polynomial(const Number&, Real last) {
   return last;
 }
-template <class Real, class... Rest>
-constexpr Real polynomial(Real x, Real first, Rest... rest) {
+template <class Number, class Real, class... Rest>
+constexpr Number polynomial(const Number& x, Real first, Rest... rest) {
   return fma(polynomial(x, rest...), x, first);
 }
 
@@ -130,27 +130,37 @@ constexpr Real scaled(Real p, Real shifted, Real x, Real lowest, Real highest) {
   return select(x <= highest, select(x < lowest, Real(0), finite), x + infinity<Real>);
 }
 
-// e^x = p 2^n: p, and n + Bias in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range. ln 2
-// is taken in one part or in two (Cody and Waite). (A bias cannot round otherwise: log2(e) x is no half of an odd number.)
-template <binary Real, int Parts, int Bias = 0>
+// e^x = p 2^n: p, n, and n + Bias in the low bits of `shifted`. NaN for NaN; of no use where e^x leaves the normal range.
+// ln 2 is taken in one part or in two (Cody and Waite). A Number is a Real, or many of them that take each step together. (A
+// bias cannot round otherwise: log2(e) x is no half of an odd number.)
+template <binary Real, int Parts, int Bias = 0, class Number = Real>
 struct exp_parts {
-  Real p;
-  Real shifted;
-  constexpr explicit exp_parts(Real x) : p(), shifted(fma(x, Real(0x1.71547652b82fep+0), rounder<Real> + Real(Bias))) {
+  Number shifted;
+  Number n;
+  Number p;
+  constexpr explicit exp_parts(const Number& x)
+      : shifted(fma(x, Real(0x1.71547652b82fep+0), rounder<Real> + Real(Bias))),
+        n(shifted - (rounder<Real> + Real(Bias))),
+        p(power(x)) {}
+
+ private:
+  constexpr Number power(const Number& x) const {
     constexpr bool single = std::same_as<Real, float>;
-    const Real n = shifted - (rounder<Real> + Real(Bias));
     // x - n ln 2: the first fma is exact (its result is a multiple of u/2 below 1/2), the second adds ln 2's low part.
-    Real r = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
+    Number r = fma(n, single ? Real(-0x1.62e43p-1) : Real(-0x1.62e42fefa39efp-1), x);
     if constexpr (Parts == 2) r = fma(n, single ? Real(0x1.05c61p-29) : Real(-0x1.abc9e3b39803fp-56), r);
     if constexpr (single) {
-      p = polynomial(r, 1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aep-5f, 0x1.123984p-7f, 0x1.6a4f36p-10f);
+      return polynomial(r, 1.0f, 1.0f, 0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558aep-5f, 0x1.123984p-7f, 0x1.6a4f36p-10f);
     } else {
-      p = polynomial(r, 1.0, 1.0, 0x1.000000000000ap-1, 0x1.555555555550cp-3, 0x1.555555555079ap-5,
-                     0x1.111111112478ap-7, 0x1.6c16c1843b316p-10, 0x1.a01a0137e93c6p-13, 0x1.a0199a0452006p-16,
-                     0x1.71df0d0a68fc9p-19, 0x1.28ad69326d9b6p-22, 0x1.ad9f43f964f69p-26);
+      return polynomial(r, 1.0, 1.0, 0x1.000000000000ap-1, 0x1.555555555550cp-3, 0x1.555555555079ap-5,
+                        0x1.111111112478ap-7, 0x1.6c16c1843b316p-10, 0x1.a01a0137e93c6p-13, 0x1.a0199a0452006p-16,
+                        0x1.71df0d0a68fc9p-19, 0x1.28ad69326d9b6p-22, 0x1.ad9f43f964f69p-26);
     }
   }
 };
+// Those of `decay`, which multiplies p by the power of two whose exponent, biased, is in `shifted`.
+template <binary Real, class Number = Real>
+using decay_parts = exp_parts<Real, std::same_as<Real, float> ? 1 : 2, std::numeric_limits<Real>::max_exponent - 1, Number>;
 
 template <binary Real>
 constexpr Real exp2(Real x) {
@@ -305,8 +315,7 @@ template <std::floating_point Real>
 constexpr Real decay(Real x) {
   if constexpr (detail::binary<Real>) {
     if (std::is_constant_evaluated() && !(x >= exp_lowest<Real>)) return is_nan(x) ? x : Real(0);  // as in exp
-    constexpr int bias = std::numeric_limits<Real>::max_exponent - 1;
-    const detail::exp_parts<Real, std::same_as<Real, float> ? 1 : 2, bias> e(x);
+    const detail::decay_parts<Real> e(x);
     const Real scale = std::bit_cast<Real>(detail::bits(e.shifted) << detail::stored<Real>);
     return select(x < exp_lowest<Real>, Real(0), e.p * scale);
   } else {
