@@ -111,7 +111,7 @@ logsumexp/rows/fp32/4096x1024 logsumexp/rows/fp32/256Kx17 logsumexp/wide/fp32/51
 logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
 cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000 cross_entropy/rows/fp32/256Kx17
 top_k/rows/fp32/32x128256_k5 top_k/rows/fp32/32x128256_k50 top_k/rows/fp32/32x128256_k256
-reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400
+reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400 reduce_axes/plus/fp32/1Mx32 reduce_axes/plus/fp32/4Mx8
 scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80

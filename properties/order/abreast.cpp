@@ -156,10 +156,13 @@ void expect_trees_of_columns(index columns, index n) {
 template <rule Rule, class State = word>
 void expect_trees_of_columns() {
   for (const index n : {1, 2, 3, 5, 31, 32, 33, 63, 65, 96, 97, 127, 128, 129, 130, 255, 257, 300, 385, 513}) {
-    for (const index columns : {31, 32, 64, 95}) expect_trees_of_columns<Rule, State>(columns, n);
+    for (const index columns : {2, 3, 8, 15, 16, 17, 31, 32, 64, 95}) expect_trees_of_columns<Rule, State>(columns, n);
   }
   for (const index n : {3, 129, 300}) expect_trees_of_columns<Rule, State>(order::small() ? 300 : 4500, n);
-  for (const index n : {4095, 4096, 4097, 9000}) expect_trees_of_columns<Rule, State>(order::small() ? 70 : 150, n);
+  for (const index n : {4095, 4096, 4097, 9000}) {
+    for (const index columns : {5, order::small() ? 70 : 150}) expect_trees_of_columns<Rule, State>(columns, n);
+  }
+  for (const index columns : {2, 11, 24}) expect_trees_of_columns<Rule, State>(columns, 33'001);  // tiles for every thread
 }
 /// Sums and prefixes along the middle axis of a view: columns side by side in runs that end, also where no thread's share does.
 TEST(abreast_columns, in_runs) {
@@ -210,6 +213,7 @@ TEST(abreast_columns, have_the_trees_they_have_alone) {
   expect_trees_of_columns<rule::striped, order::aggregate>();
   expect_trees_of_columns<rule::pieces>();
   expect_trees_of_columns<rule::pieces, order::aggregate>();
+  expect_trees_of_columns<rule::tile>();
 }
 
 /// Bitwise, any NaN being any other.
@@ -248,7 +252,7 @@ void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
 
 TEST(abreast_bits, of_several_monoids) {
   order::dice random(5);
-  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}, {2100, 70}}) {
+  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}, {2100, 70}, {3, 9000}, {6, 200}, {24, 333}}) {
     std::vector<float> x;
     for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
     expect_bits(regroup::moments<double>{}, x, rows);

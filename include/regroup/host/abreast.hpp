@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs little more than its elements,
 // and the columns of a matrix are read in memory order. Every row keeps the contract's tree, hence its bits.
-//   pack        the states of a group, member by member
-//   leaf        one tile of every row at once, the loops of host/lanes.hpp with a pack for a state; of columns that stand
-//               side by side, some groups of them, a lane after another, so that memory is read a page at a time
+// A leaf is one tile of every row at once, by the loops of host/lanes.hpp with a pack for a state; of columns that stand side by
+// side, as host/matrix_columns.hpp has it.
 // Level: lane. Law: as host/lanes.hpp.
 #pragma once
 
@@ -19,20 +18,9 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/beside.hpp"
 #include "regroup/host/lanes.hpp"
+#include "regroup/host/matrix_columns.hpp"
 
 namespace regroup::host {
-
-template <class State>
-using pack = columns<State, abreast>;
-
-/// Packs of a group that the tree of a tile's lanes has in hand at once, at most, when they come in its order.
-inline constexpr index packs_in_hand = std::bit_width(static_cast<std::uint64_t>(lanes));
-/// Columns that are folded together where they stand side by side, at least and at most: two lines of floats; and as many as
-/// 64 KiB hold those packs of, or 1024, by measurement of sums (Zen 2: 64 to 2048 columns).
-inline constexpr index fewest_columns = 32;
-template <class State>
-inline constexpr index most_columns =
-    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast * abreast;
 
 /// A batch whose rows, or groups of them, are one stride apart.
 template <class Batch>
@@ -67,8 +55,6 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
-/// The number of groups that hold `rows` rows.
-constexpr index groups_of(index rows) { return (rows + abreast - 1) / abreast; }
 /// The rows of an equal share of n rows, in whole groups: each of `workers` gets equally many shares, of at most `most` rows.
 constexpr index equal_share(index n, index workers, index most) {
   const auto divided = [](index a, index b) { return (a + b - 1) / b; };
@@ -178,75 +164,6 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
   }
 }
 
-/// Where group p of so many columns side by side begins: the last one goes over the columns of the one before it.
-constexpr index first_of_group(index p, index columns) {
-  return std::min(p * abreast, std::max<index>(columns - abreast, 0));
-}
-
-/// The states of a tile of columns that stand side by side, a group of them at least: lane after lane, each joined with another
-/// as soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end.
-template <class M, class X>
-constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of<M>>* room) {
-  constexpr bool striped = is_commutative<M>;
-  const index groups = groups_of(g.rows), step = striped ? lanes : 1;
-  const index count = striped ? std::min(g.length, lanes) : pieces_of(g.length);
-  const auto places = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count)));
-  auto* top = room;
-  const auto row = [x = g.first, stride = g.stride](index i) { return x + i * stride; };
-  // Memory does not foresee the rows of a lane, and is asked for four of them, from `ahead` on, unless a cache has them all.
-  const bool asks = g.length * g.rows * index{sizeof(X)} > index{1} << 20;
-  const auto rows_ahead = [&](index i) { return asks ? row(i) : nullptr; };
-  const auto each = [columns = g.rows, apart = step * g.stride](pack<state_of<M>>* to, const X* ahead,
-                                                                const auto& state_at) {
-    const auto group = [&](index p, index first) {
-      for (index r = 0; ahead != nullptr && r < 4; ++r) fetch_lines(ahead + r * apart + first, abreast * sizeof(X));
-      pack<state_of<M>> s;  // elements are no aliases of it
-      for (index k = 0; k < abreast; ++k) s.set(k, state_at(p, k, first + k));
-      for (index k = 0; k < abreast; ++k) to[p].set(k, s.get(k));
-    };
-    const index whole = columns / abreast;
-    for (index p = 0; p < whole; ++p) group(p, p * abreast);
-    if (columns % abreast > 0) group(whole, first_of_group(whole, columns));
-  };
-  const auto lane = [&](index j) {
-    const index first = striped ? j : j * piece_elements;
-    const index last = striped ? g.length : std::min(g.length, first + piece_elements);
-    const auto at = [row](index i, index column) { return regroup::widen(row(i)[column]); };
-    each(top, rows_ahead(first + step), [&](index, index, index c) { return regroup::lift(m, at(first, c)); });
-    index i = first + step, folded = 1;
-    for (; i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
-      each(top, rows_ahead(i + 4 * step), [&](index p, index k, index c) {
-        auto s = top[p].get(k);
-        const auto add = [&](index r) { s = regroup::append(m, folded + r, s, at(i + r * step, c)); };
-        add(0), add(1), add(2), add(3);  // a loop would not be unrolled where a combine is long, and none of packs
-        return s;
-      });
-    }
-    for (; i < last; i += step, ++folded) {
-      each(top, nullptr,
-           [&](index p, index k, index c) { return regroup::append(m, folded, top[p].get(k), at(i, c)); });
-    }
-    top += groups;
-  };
-  const auto join = [&] {
-    top -= groups;
-    for (index p = 0; p < groups; ++p) {
-      auto& to = top[p - groups];
-      const pack<state_of<M>> left = to, right = top[p];  // without aliases
-      for (index k = 0; k < abreast; ++k) to.set(k, m(left.get(k), right.get(k)));
-    }
-  };
-  for (index j = 0;;) {  // in the tree's order: striped, bits of j run backward
-    if (j < count) lane(j);
-    index h = striped ? places / 2 : 1;
-    for (; (j & h) != 0; j -= h, h = striped ? h / 2 : 2 * h) {
-      if (j < count) join();  // j: the first lane of the right half
-    }
-    if (h == 0 || h == places) return;
-    j += h;
-  }
-}
-
 #if defined(__clang__)
 #pragma clang attribute pop
 #pragma clang attribute pop
@@ -259,14 +176,34 @@ template <class M, class X>
 class group_fold {
   using state = state_of<M>;
   static constexpr bool by_elements = folds_elements<M, X>();
+  static constexpr bool goes_by_columns = by_elements && !has_members<M>;
 
  public:
   /// The longest row worth transposing when its elements stand side by side: none where each is folded alone after all.
   static constexpr index longest = by_elements ? lanes : 0;
   /// Columns that are folded together, at most.
-  static constexpr index columns_together = by_elements && !has_members<M> ? most_columns<state> : abreast;
+  static constexpr index columns_together = has_members<M> ? abreast : by_elements ? most_columns<state> : 4 * abreast;
+
+  /// How many rows of a matrix are folded as one, if these are all of its columns: as many as have `columns_together` elements,
+  /// a power of two. Two as one gain nothing, nor does a group, which needs no copy.
+  static index rows_together(const grid<const X>& g) {
+    if (!goes_by_columns || !is_commutative<M> || !is_matrix(g) || g.rows == abreast || 4 * g.rows > columns_together) return 1;
+    return std::min(lanes, static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(columns_together / g.rows))));
+  }
+  /// Whether these are all columns of a matrix, and so few that it is worth reading in the order of memory, tile by tile.
+  static bool is_narrow(const grid<const X>& g) {
+    return is_matrix(g) && (by_elements ? g.rows <= abreast || rows_together(g) > 1 : g.rows <= columns_together);
+  }
 
   explicit group_fold(const M& m) : m_(m) {}
+
+  /// The columns of the matrices that a batch has, if they are narrow; else 0.
+  template <gridded Batch>
+  static index narrow_columns(const Batch& b) {
+    if (b.size() == 0) return 0;
+    const grid<const X> g = b.grid_at(0, b.size());
+    return is_narrow(g) ? g.rows : 0;
+  }
 
   /// sink(row, state) for the rows [first, last): in whole groups, some at once, and in others where a row alone is dear.
   template <gridded Batch, class Sink>
@@ -274,8 +211,9 @@ class group_fold {
     while (first < last) {
       grid<const X> g = b.grid_at(first, std::min(last - first, columns_together));
       const auto to = [&](index k, const state& s) { sink(first + k, s); };
-      if (g.pitch != 1 || fewest_columns > g.rows) g.rows = std::min(g.rows, abreast);
-      if (g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
+      const bool has_all = is_matrix(g);
+      if (!has_all && (!goes_by_columns || g.pitch != 1 || fewest_columns > g.rows)) g.rows = std::min(g.rows, abreast);
+      if (has_all || g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
         fold(g, to);
       } else {
         fold_rows(b, first, first + g.rows, m_, sink);
@@ -284,46 +222,68 @@ class group_fold {
     }
   }
 
+  /// The forests of the tiles [first, last) of every row of a grid.
+  std::vector<forest<state>> fold_tiles(const grid<const X>& g, index first, index last) {
+    std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));
+    for (index t = first; t < last; ++t) {
+      const index n = std::min(tile_elements, g.length - t * tile_elements);
+      const auto* const leaves = fold_tile(g.part(t * tile_elements, n), asks(g));
+      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(leaves, k, g.rows)});
+    }
+    return nodes;
+  }
+
  private:
   /// sink(k, state) for every row k of a grid of a group or part of it, or of some groups of columns, of at least one element.
   template <class Sink>
   void fold(const grid<const X>& g, const Sink& sink) {
-    const auto leaf_of_row = [&](const pack<state>* leaves, index k) {
-      return leaves[k / abreast].get(k - first_of_group(k / abreast, g.rows));
-    };
     if (g.length <= tile_elements) {
-      const auto* const leaves = fold_tile(g);
-      for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(leaves, k));
+      const auto* const leaves = fold_tile(g, asks(g));
+      for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(leaves, k, g.rows));
       return;
     }
-    std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));
-    for (index t = 0; t < tiles_of(g.length); ++t) {
-      const auto* const leaves = fold_tile(g.part(t * tile_elements, std::min(tile_elements, g.length - t * tile_elements)));
-      for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(leaves, k)});
-    }
+    const auto nodes = fold_tiles(g, 0, tiles_of(g.length));
     for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));
   }
-  /// The states of a tile, until the next.
-  const pack<state>* fold_tile(const grid<const X>& g) {
-    pack<state>* const leaves = g.rows > abreast ? leaves_.of(groups_of(g.rows) * packs_in_hand) : &leaf_;
+  /// Whether rows are to be prefetched: not where a cache has them all.
+  static bool asks(const grid<const X>& g) { return g.length * g.rows * index{sizeof(X)} > index{1} << 20; }
+  static state leaf_of_row(const pack<state>* leaves, index k, index rows) {
+    return leaves[k / abreast].get(k - first_of_group(k / abreast, rows));
+  }
+  /// The states of a tile, until the next; its rows are prefetched if it `asks`.
+  const pack<state>* fold_tile(const grid<const X>& g, bool asks) {
+    const index together = rows_together(g);
+    pack<state>* const leaves =
+        together * g.rows > abreast ? leaves_.of(groups_of(together * g.rows) * packs_in_hand) : &leaf_;
     if constexpr (by_elements) {
-      if constexpr (columns_together > abreast) {
+      if constexpr (goes_by_columns) {
+        if (together > 1) {
+          dispatch([&] { leaf_of_few_columns(m_, g, together, leaves, asks); });
+          return leaves;
+        }
         if (g.rows > abreast) {
-          dispatch([&] { leaf_of_columns(m_, g, leaves); });
+          dispatch([&] { leaf_of_columns(m_, g, leaves, asks); });
           return leaves;
         }
       }
-      const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
-        return regroup::widen(from.first[i * from.stride + k]);
-      };
-      dispatch([&] { leaf_abreast(m_, g.length, at, *leaves); });
-    } else {
-      const index step = step_apart<X>(g.length);
-      X* const copy = copy_.of(abreast * step);
-      set_apart(g, copy, step);
-      for (index k = 0; k < g.rows; ++k) leaves->set(k, leaf_of(m_, copy + k * step, g.length));
+      if (g.rows == abreast || !is_narrow(g)) {
+        const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
+          return regroup::widen(from.first[i * from.stride + k]);
+        };
+        dispatch([&] { leaf_abreast(m_, g.length, at, *leaves); });
+        return leaves;
+      }
+    }
+    const index step = step_apart<X>(g.length);
+    X* const copy = copy_.of(g.rows * step);
+    set_apart(g, copy, step);
+    for (index k = 0; k < g.rows; ++k) {
+      leaves[k / abreast].set(k - first_of_group(k / abreast, g.rows), leaf_of(m_, copy + k * step, g.length));
     }
     return leaves;
+  }
+  static bool is_matrix(const grid<const X>& g) {
+    return g.pitch == 1 && g.stride == g.rows && g.rows > 1 && g.length >= lanes;
   }
 
   const M& m_;

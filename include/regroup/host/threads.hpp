@@ -75,10 +75,12 @@ class pool {
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     using groups = group_fold<M, element_of<std::remove_cvref_t<decltype(b[0])>>>;
-    index group = 1;
+    index group = 1, narrow = 0;
     if constexpr (goes_abreast<M, Batch>()) {
-      group = group_of(b, b, groups::longest);
-      if (group > 1) group = rows_of_chunk(b, groups::columns_together, concurrency_);
+      narrow = groups::narrow_columns(b);
+      if (narrow > 0 && concurrency_ > 1 && tiles_of(b[0].size()) < concurrency_) narrow = 0;
+      group = narrow > 0 ? narrow : group_of(b, b, groups::longest);
+      if (group > 1 && narrow == 0) group = rows_of_chunk(b, groups::columns_together, concurrency_);
     }
     const auto fold_whole = [&](index first, index last) {
       if constexpr (goes_abreast<M, Batch>()) {
@@ -88,16 +90,20 @@ class pool {
     };
     if (concurrency_ <= 1) return fold_whole(0, b.size());
     const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16, grain_of<M>);
-    const std::vector<chunk> chunks = chunks_of(b, level, grain_of<M>, group);
+    const std::vector<chunk> chunks = narrow > 0 ? chunks_of_columns(b, level, narrow) : chunks_of(b, level, grain_of<M>, group);
     if (chunks.size() <= 1) return fold_whole(0, b.size());
-    std::vector<forest<state_of<M>>> parts(chunks.size());
+    std::vector<std::vector<forest<state_of<M>>>> parts(chunks.size());  // of every row of a chunk
     each(static_cast<index>(chunks.size()), [&](index i) {
       const chunk& c = chunks[static_cast<std::size_t>(i)];
-      if (c.is_part) {
-        parts[static_cast<std::size_t>(i)] = fold_tiles(m, b[c.row], c.first, c.last);
-      } else {
-        fold_whole(c.first, c.last);
+      auto& part = parts[static_cast<std::size_t>(i)];
+      if (!c.is_part) return fold_whole(c.first, c.last);
+      if constexpr (goes_abreast<M, Batch>()) {
+        if (narrow > 0) {
+          part = groups(m).fold_tiles(b.grid_at(c.row, narrow), c.first, c.last);
+          return;
+        }
       }
+      part.push_back(fold_tiles(m, b[c.row], c.first, c.last));
     });
     for (std::size_t i = 0; i < chunks.size();) {
       if (!chunks[i].is_part) {
@@ -105,9 +111,11 @@ class pool {
         continue;
       }
       const index row = chunks[i].row;
-      forest<state_of<M>> whole;
-      for (; i < chunks.size() && chunks[i].is_part && chunks[i].row == row; ++i) whole.append(m, std::move(parts[i]));
-      sink(row, *whole.value(m));
+      auto whole = std::move(parts[i]);
+      for (++i; i < chunks.size() && chunks[i].is_part && chunks[i].row == row; ++i) {
+        for (std::size_t k = 0; k < whole.size(); ++k) whole[k].append(m, std::move(parts[i][k]));
+      }
+      for (std::size_t k = 0; k < whole.size(); ++k) sink(row + static_cast<index>(k), *std::move(whole[k]).value(m));
     }
   }
 
@@ -237,6 +245,17 @@ class pool {
       }
     }
     close(b.size());
+    return chunks;
+  }
+  /// Parts of about 2^level tiles of matrices that have `columns` each.
+  template <batch Batch>
+  [[nodiscard]] static std::vector<chunk> chunks_of_columns(const Batch& b, int level, index columns) {
+    std::vector<chunk> chunks;
+    const index tiles = tiles_of(b[0].size());
+    const index some = std::max<index>((index{1} << level) / static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(columns))), 1);
+    for (index row = 0; row < b.size(); row += columns) {
+      for (index t = 0; t < tiles; t += some) chunks.push_back({row, t, std::min(t + some, tiles), true});
+    }
     return chunks;
   }
 
