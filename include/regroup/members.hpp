@@ -67,6 +67,11 @@ template <class S, std::size_t... I>
 constexpr bool is_built_from(std::index_sequence<I...>) {
   return requires { S{any_at<S, I>{}...}; };
 }
+/// Whether a member follows these that takes none of them: one that any type converts to, as std::any.
+template <class S, std::size_t... I>
+constexpr bool is_followed(std::index_sequence<I...>) {
+  return requires { S{any_at<S, I>{}..., {}}; };
+}
 /// Before members, then one braced list of Inside, then After members.
 template <class S, std::size_t... Before, std::size_t... Inside, std::size_t... After>
 constexpr bool is_built_around(std::index_sequence<Before...>, std::index_sequence<Inside...>,
@@ -112,8 +117,8 @@ constexpr std::size_t members_from() {
 }  // namespace detail
 
 /// The number of members of an aggregate. 0 where a structured binding would not give them: for an array, a union, a type
-/// with bases or with a `tuple_size` of its own, and for more than `most` members, or more than 32 with the elements of
-/// arrays.
+/// with bases or with a `tuple_size` of its own, for more than `most` members, or more than 32 with the elements of arrays,
+/// and where a member can be made of anything.
 template <class S>
 constexpr std::size_t count() {
   if constexpr (!std::is_aggregate_v<S> || std::is_array_v<S> || std::is_union_v<S>) {
@@ -122,7 +127,7 @@ constexpr std::size_t count() {
     return 0;
   } else {
     constexpr std::size_t all = detail::initialisers<S>();
-    if constexpr (all > detail::most_initialisers) {
+    if constexpr (all > detail::most_initialisers || detail::is_followed<S>(std::make_index_sequence<all>{})) {
       return 0;
     } else {
       constexpr std::size_t n = detail::members_from<S, all>();

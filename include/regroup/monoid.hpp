@@ -150,6 +150,7 @@ namespace detail {
 template <class M, class C, class X>
 X parameter_of(state_of<M> (C::*)(X) const);
 template <class M>
+  requires requires(const M& m) { m.identity(); }  // so that an accumulator, which is no monoid, is no guide to its own copy
 constexpr auto element_of_lift() {
   if constexpr (requires { typename M::element; }) {
     return std::type_identity<typename M::element>{};

@@ -52,8 +52,9 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
   const auto out = writable(y);
   require_same_extents(in.extents(), out.extents());
   require_apart(in, out, true);
+  const auto along = axes_last(in, {axis});
   if (in.size() == 0 && !is_collective<Executor>) return;  // however many rows of nothing there are
-  verbs::scan(ex, regroup::rows(axes_last(in, {axis})), regroup::rows(axes_last(out, {axis})), m, kind, projection);
+  verbs::scan(ex, regroup::rows(along), regroup::rows(axes_last(out, {axis})), m, kind, projection);
 }
 
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection>

@@ -58,8 +58,34 @@ class accumulator {
     }
   }
 
+  accumulator(const accumulator&) = default;
+  accumulator& operator=(const accumulator&) = default;
+  /// What is moved from is empty and begins at position 0.
+  accumulator(accumulator&& other) noexcept(std::is_nothrow_move_constructible_v<M>)
+      : m_(std::move(other.m_)),
+        first_(std::exchange(other.first_, 0)),
+        next_(std::exchange(other.next_, 0)),
+        count_(std::exchange(other.count_, 0)),
+        base_(std::exchange(other.base_, std::nullopt)),
+        left_(std::move(other.left_)),
+        whole_(std::move(other.whole_)),
+        right_(std::move(other.right_)) {}
+  accumulator& operator=(accumulator&& other) noexcept(std::is_nothrow_move_assignable_v<M>)
+    requires std::is_move_assignable_v<M>
+  {
+    m_ = std::move(other.m_);
+    first_ = std::exchange(other.first_, 0);
+    next_ = std::exchange(other.next_, 0);
+    count_ = std::exchange(other.count_, 0);
+    base_ = std::exchange(other.base_, std::nullopt);
+    left_ = std::exchange(other.left_, {});
+    whole_ = std::exchange(other.whole_, {});
+    right_ = std::exchange(other.right_, {});
+    return *this;
+  }
+
   /// Adds the elements of a range after those that came before. O(n). If an operator throws, the accumulator holds those
-  /// before some place in the range, `next_position()`, and may go on. Elements of a tile that is not whole yet are kept as
+  /// before some place in the range, `next_position()`, and may go on. (`open_tile()` is no such range: it moves as it grows.) Elements of a tile that is not whole yet are kept as
   /// they are: one that an operator refuses makes `value()` throw, and every push that makes the tile whole.
   template <class Range>
   void push(const Range& range) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <mutex>
@@ -80,6 +81,17 @@ TEST(oversubscription, a_count_of_threads_is_a_bound) {
   crowd workers;
   work(regroup::par.with_threads(2), workers);
   EXPECT_LE(workers.most_at_once(), 2);
+}
+
+TEST(oversubscription, an_executor_has_its_threads_whatever_others_there_are) {
+  const auto fewer = regroup::par.with_threads(2), more = regroup::par.with_threads(5);
+  std::atomic<int> here = 0, met = 0;
+  more.bulk(5, [&](regroup::index) {
+    ++here;
+    for (int i = 0; i < 2000 && here < 5; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (here == 5) ++met;
+  });
+  EXPECT_EQ(met, 5);
 }
 
 #ifdef _OPENMP

@@ -21,6 +21,7 @@ const std::vector<row> table{
     {{1, 2, 3, 4}, 2.5, 1.25}, {{none, 1}, none, none}, {{1, 2, none}, none, none},
     {{inf}, inf, none},        {{inf, 1}, inf, none},   {{-inf, -inf}, -inf, none},
     {{inf, -inf}, none, none}, {{5e-324}, 5e-324, 0},   {{huge}, huge, 0},
+    {{huge, huge}, inf, none}, {{huge, -huge}, 0, inf},
 };
 
 /// Mean and variance in long double, two passes.

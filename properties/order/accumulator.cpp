@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
@@ -109,6 +110,30 @@ TEST(accumulator, a_copy_goes_its_own_way) {
   copy.push(std::span(xs).subspan(5000));
   EXPECT_EQ(acc.value(), order::expected<order::rule::pieces>({xs.begin(), xs.begin() + 5000}));
   EXPECT_EQ(copy.value(), order::expected<order::rule::pieces>(xs));
+  const regroup::accumulator another = copy;
+  EXPECT_EQ(another.value(), copy.value());
+}
+
+TEST(accumulator, what_is_moved_from_is_empty) {
+  const auto xs = order::elements(9000);
+  const auto expect_empty = [&](auto& acc) {
+    EXPECT_EQ(acc.size(), 0);
+    EXPECT_EQ(acc.next_position(), 0);
+    EXPECT_EQ(acc.value(), 0U);
+    acc.push(xs);
+    EXPECT_EQ(acc.value(), order::expected<order::rule::striped>(xs));
+  };
+  regroup::accumulator first{order::hashed<order::rule::striped>{}, 77}, elsewhere = first;
+  first.push(xs);
+  elsewhere.push(xs);
+  first.merge(elsewhere);  // a base, and no positions
+  const auto value = first.value();
+  regroup::accumulator second = std::move(first);
+  EXPECT_EQ(second.value(), value);
+  expect_empty(first);
+  elsewhere = std::move(second);
+  EXPECT_EQ(elsewhere.value(), value);
+  expect_empty(second);
 }
 
 TEST(accumulator, positions_end_at_2_62) {

@@ -97,6 +97,8 @@ TEST(malformed, scans) {
   expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan_axis(seq, x, 0, other_shape, sum{}); });
   expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan(seq, x, zs, sum{}); });
   EXPECT_EQ(zs, ones(6));
+  const regroup::view<int> nothing(zs.data(), {4, 0});
+  expect_sentence<regroup::shape_error>([&] { regroup::inclusive_scan_axis(seq, nothing, 2, nothing, sum{}); });
 }
 
 TEST(malformed, offsets) {

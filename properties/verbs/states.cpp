@@ -215,6 +215,30 @@ TEST(states, with_a_base) {
   });
 }
 
+/// A member that is made of anything hides from those who count members.
+struct of_anything {
+  int value = 0;
+  of_anything() = default;
+  template <class T>
+  of_anything(const T&) {}  // NOLINT: implicit on purpose
+};
+struct number_and_anything {
+  struct state {
+    int sum;
+    of_anything last;
+    double half;
+  };
+  static state identity() { return {}; }
+  static state lift(int x) { return {x, {}, x / 2.0}; }
+  state operator()(const state& a, const state& b) const { return {a.sum + b.sum, b.last, a.half + b.half}; }
+  static double lower(const state& s) { return s.sum + s.half; }
+};
+static_assert(regroup::members::count<number_and_anything::state>() == 0);
+TEST(states, with_a_member_that_is_made_of_anything) {
+  const std::vector<int> xs(5000, 2);
+  with_executors([&](const auto& ex) { EXPECT_EQ(regroup::reduce(ex, xs, number_and_anything{}), 15'000); });
+}
+
 TEST(states, bools_chars_and_bit_references) {
   std::vector<bool> bits(5000);
   with_executors([&](const auto& ex) {

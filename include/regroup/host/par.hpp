@@ -23,8 +23,8 @@ class parallel : public host::threads<parallel> {
  public:
   parallel() noexcept = default;
 
-  /// The same with `count` threads, including the calling one; fewer if TBB's own limit, or a smaller one still in effect, is
-  /// lower. Throws argument_error below 1.
+  /// The same with `count` threads, including the calling one; fewer if the program has asked TBB for fewer
+  /// (`tbb::global_control`). Throws argument_error below 1.
   [[nodiscard]] parallel with_threads(int count) const {
     if (count < 1) throw_argument("a thread count must be 1 or more; got " + std::to_string(count));
     parallel result;
@@ -54,10 +54,10 @@ class parallel : public host::threads<parallel> {
 
  private:
   struct owned {
+    /// More than TBB would have begin of its own accord. It takes the least of all such limits, so each is as large.
+    static constexpr int most_threads = 256;
     explicit owned(int count)
-        : allowed(tbb::global_control::max_allowed_parallelism,
-                  std::max(static_cast<std::size_t>(count),
-                           tbb::global_control::active_value(tbb::global_control::max_allowed_parallelism))),
+        : allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(std::max(count, most_threads))),
           arena(count) {}
     tbb::global_control allowed;
     tbb::task_arena arena;

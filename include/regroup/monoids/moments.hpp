@@ -28,7 +28,8 @@ constexpr Real from_count(index n) {
 
 /// `auto [count, mean, variance] = reduce(par, xs, moments<double>{})`: the population variance, NumPy's `var`.
 /// Elements are converted to Real. Nothing gives (0, NaN, NaN); NaN in, NaN out; an infinity makes the variance NaN and the
-/// mean infinite (opposite infinities: NaN). A sum, or squares of deviations, that exceed the largest Real do so too.
+/// mean infinite (opposite infinities: NaN), and so does a sum that exceeds the largest Real. Squares of deviations that exceed
+/// it make the variance infinite.
 /// Relative error of the variance: about n u sqrt(1 + mean^2 / variance).
 template <std::floating_point Real>
 struct moments {
@@ -65,7 +66,7 @@ struct moments {
   }
   constexpr answer lower(state s) const {
     const Real n = detail::from_count<Real>(s.count);
-    const Real variance = s.deviation / n;  // 0 / 0 for nothing
+    const Real variance = s.deviation / n + (s.mean - s.mean);  // 0 / 0 for nothing
     return {s.count, s.count == 0 ? variance : s.mean + 0, variance};
   }
 
