@@ -59,7 +59,9 @@ template <class M, class Tile>
 concept has_lift_tile = requires(const M& m, const Tile& tile) { m.lift_tile(tile); };
 /// A product of monoids (`fanout`): an executor takes it apart and folds each member by the member's own rule.
 template <class M>
-concept has_members = requires(const M& m) { m.members(); };
+concept has_members = requires(const M& m) {
+  typename std::tuple_size<std::remove_cvref_t<decltype(m.members())>>::type;
+};
 
 /// `monoid_over<M, X>`: elements of type `X` can be lifted into the states of `M`.
 template <class M, class X>

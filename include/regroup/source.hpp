@@ -211,7 +211,7 @@ constexpr auto as_source(const R& range) {
       throw_shape("a sequence of elements needs a view of rank 1; got shape " + to_string(v.extents()));
     }
     return strided<typename decltype(v)::element_type>{v.data(), v.extent(0), v.stride(0)};
-  } else if constexpr (std::ranges::contiguous_range<const R>) {
+  } else if constexpr (std::ranges::contiguous_range<const R> && std::ranges::sized_range<const R>) {
     using element = std::remove_reference_t<std::ranges::range_reference_t<const R>>;
     return strided<element>{std::ranges::data(range), static_cast<index>(std::ranges::size(range)), 1};
   } else if constexpr (std::ranges::random_access_range<const R> && std::ranges::sized_range<const R>) {
@@ -219,8 +219,8 @@ constexpr auto as_source(const R& range) {
                                                       static_cast<index>(std::ranges::size(range))};
   } else {
     static_assert(elements_by_position<R>,
-                  "regroup: elements come as a random-access range, a view, or anything with `size()` (64-bit) and "
-                  "`operator[](position)`");
+                  "regroup: elements come as a random-access range that knows its size and can be read where it is const, "
+                  "a view, or anything with `size()` (64-bit) and `operator[](position)`");
     if constexpr (stays<R>) {
       return borrowed<R>{&range};
     } else {

@@ -85,8 +85,9 @@ class accumulator {
   }
 
   /// Adds the elements of a range after those that came before. O(n). If an operator throws, the accumulator holds those
-  /// before some place in the range, `next_position()`, and may go on. (`open_tile()` is no such range: it moves as it grows.) Elements of a tile that is not whole yet are kept as
-  /// they are: one that an operator refuses makes `value()` throw, and every push that makes the tile whole.
+  /// before some place in the range, `next_position()`, and may go on. Elements of a tile that is not whole yet are kept as
+  /// they are: one that an operator refuses makes `value()` throw, and every push that makes the tile whole. An accumulator's
+  /// own `open_tile()` is no such range, since it moves as it grows.
   template <class Range>
   void push(const Range& range) {
     push_source(as_source(range), [&](const auto& s, index at, index count) {

@@ -152,8 +152,10 @@ struct memory {
     return there->data();
   }
 };
+/// The answers of a call, planned for this device or as for one with a single multiprocessor: then blocks have many rows, and
+/// several units each, taken by ticket, whose leaves wait on a stack.
 template <class Device, class T>
-calls::results<float> answer(const Device& on, const calls::call<T>& c) {
+calls::results<float> answer(const Device& on, const calls::call<T>& c, bool as_for_one) {
   const memory there;
   const auto zeros = [](const shape& e) {
     return std::vector<float>(static_cast<std::size_t>(view<float>(nullptr, e).size()));
@@ -164,7 +166,15 @@ calls::results<float> answer(const Device& on, const calls::call<T>& c) {
                                           .mask = called{given.mask},
                                           .logsumexp = cuda::device_view<float>(lse.data(), c.outer()),
                                           .sinks = given.sinks};
-    attention(on, q, keys, cuda::device_view<float>(out.data(), c.full()), options);
+    const cuda::device_view<float> to(out.data(), c.full());
+    if (!as_for_one) return attention(on, q, keys, to, options);
+    using arithmetic = cuda::arithmetic_of<Device>;
+    const auto work = cuda::attention_work_of<T>(cuda::queries_of<T>(q), keys, to, options);
+    const cuda::attention_plan plan = cuda::plan_attention<arithmetic>(work.call, work.leaves, 1, on.block_bytes());
+    cuda::with_workspace(on, plan.bytes, [&](const cuda::workspace& w) {
+      const auto launch = [&on](const auto& kernel, index blocks) { on.launch(kernel, blocks); };
+      cuda::launch_attention<arithmetic>(launch, plan, work, w.data);
+    });
   });
   calls::results<float> got;
   got.out.values = out.values();
@@ -176,16 +186,22 @@ unsigned count(unsigned n) { return gpu::is_left_out(1 << 20) ? n / 10 : n; }
 void plain_calls(const cuda::device& on) {
   for (unsigned seed = 0; seed < count(60); ++seed) {
     const calls::call<float> c(seed, 140, seed % 3 == 0 ? 3000 : 200);
-    const auto got = answer(on, c), host = c.on_the_host<float>();
-    gpu::expect(digest_of(got.out.values) == digest_of(host.out.values), "a call at random", seed);
-    gpu::expect(digest_of(got.lse.values) == digest_of(host.lse.values), "its logsumexp", seed);
+    const auto host = c.on_the_host<float>();
+    for (const bool as_for_one : {false, true}) {
+      const auto got = answer(on, c, as_for_one);
+      gpu::expect(digest_of(got.out.values) == digest_of(host.out.values), "a call at random", seed);
+      gpu::expect(digest_of(got.lse.values) == digest_of(host.lse.values), "its logsumexp", seed);
+    }
   }
 }
 template <class T>
 void tensor_calls(const cuda::device& on) {
   for (unsigned seed = 100; seed < 100 + count(20); ++seed) {
     const calls::call<T> c(seed, 70, seed % 5 == 0 ? 2100 : 200);
-    gpu::expect(c.ratio(answer(on.with(cuda::tensor_cores), c), false) <= 1, "tensor cores, within the bound", seed);
+    for (const bool as_for_one : {false, true}) {
+      const auto got = answer(on.with(cuda::tensor_cores), c, as_for_one);
+      gpu::expect(c.ratio(got, false) <= 1, "tensor cores, within the bound", seed);
+    }
   }
 }
 

@@ -102,6 +102,7 @@ struct call {
     heads = key_heads * (1 + below(3));
     d = often() ? 1 + below(70) : 128;
     dv = often() ? 1 + below(70) : 1 + below(140);
+    if (sizeof(T) == 2 && seed % 2 == 0) d = (d + 7) / 8 * 8, dv = (dv + 7) / 8 * 8;  // rows of whole 16 bytes
     keys = static_cast<keys_stand>(seed % 4);
     queries_are_ragged = keys == keys_stand::ragged || often();
     const index queries = 1 + below(most_queries), all_keys = most_keys - below(most_keys / 8 + 1);

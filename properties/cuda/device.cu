@@ -66,6 +66,17 @@ void captured_in_a_graph() {
       });
 }
 
+/// So long that a block folds ranges of several tiles.
+void a_long_fold(const cuda::device& on) {
+  constexpr index n = 150'000'001;
+  if (gpu::is_left_out(n)) return;
+  std::vector<float> xs(n);
+  for (index i = 0; i < n; ++i) xs[static_cast<std::size_t>(i)] = static_cast<float>(i % 8191) * 0.001f;
+  const gpu::array<float> x(xs);
+  const regroup::log_sum_exp<float> m;
+  gpu::expect(digest_of(regroup::reduce(on, x.view(), m)) == digest_of(regroup::reduce(regroup::seq, xs, m)), "reduce", n);
+}
+
 template <class Error, class F>
 void expect_thrown(const char* part, const F& f) {
   try {
@@ -101,5 +112,6 @@ int main() {
     scans<float>(on, regroup::log_sum_exp<float>{});
     scans<regroup::affine_map<float>>(on, regroup::affine<float>{});
     captured_in_a_graph();
+    a_long_fold(on);
   });
 }

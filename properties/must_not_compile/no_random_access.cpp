@@ -1,4 +1,4 @@
-// expect: elements come as a random-access range, a view, or anything with `size()` (64-bit) and
+// expect: elements come as a random-access range that knows its size
 #include <list>
 
 #include "regroup/regroup.hpp"

@@ -252,7 +252,15 @@ void expect_bits(const M& m, const std::vector<X>& elements, index rows) {
 
 TEST(abreast_bits, of_several_monoids) {
   order::dice random(5);
-  for (const auto& [rows, n] : {std::pair<index, index>{16, 17}, {33, 64}, {20, 300}, {17, 5000}, {150, 700}, {2100, 70}, {3, 9000}, {6, 200}, {24, 333}}) {
+  for (const auto& [rows, n] : {std::pair<index, index>{16, 17},
+                                {33, 64},
+                                {20, 300},
+                                {17, 5000},
+                                {150, 700},
+                                {2100, 70},
+                                {3, 9000},
+                                {6, 200},
+                                {24, 333}}) {
     std::vector<float> x;
     for (index i = 0; i < rows * n; ++i) x.push_back(static_cast<float>(random(-1000, 1000)) / 64);
     expect_bits(regroup::moments<double>{}, x, rows);

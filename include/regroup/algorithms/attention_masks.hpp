@@ -148,7 +148,7 @@ struct softcap {
     template <class Real>
     constexpr Real operator()(Real score, index /*batch*/, index /*head*/, index /*query*/, index /*key*/) const {
       constexpr Real itself = std::same_as<Real, float> ? Real(0x1p-13) : Real(0x1p-27);  // tanh(x) = x within u / 2
-      const Real c = static_cast<Real>(std::same_as<Real, float> ? narrow : wide);
+      const Real c = std::same_as<Real, float> ? static_cast<Real>(narrow) : static_cast<Real>(wide);
       const Real x = score / c;
       return math::select(math::abs(x) < itself, score, c * math::tanh(x));
     }

@@ -132,10 +132,10 @@ constexpr Real nan_unless_finite(Real m, Real value) {
 template <class Verb>
 struct look : Verb {
   template <class State>
-  constexpr auto operator()(index row, State state) const {
-    const auto given = this->given_of(row);
-    if (this->has_values()) this->put(row, given, this->value(given, state));
-    return this->map_of(given, state);
+  constexpr auto operator()(index row, State folded) const {
+    const auto besides = this->given_of(row);
+    if (this->has_values()) this->put(row, besides, this->value(besides, folded));
+    return this->map_of(besides, folded);
   }
 };
 

@@ -93,7 +93,7 @@ constexpr void unrolled(const F& f) {
 /// Room for one value, which need not have a default constructor.
 template <class T>
 union slot {
-  static_assert(std::is_trivially_copyable_v<T>);
+  static_assert(std::is_trivially_copyable_v<T>, "regroup: what is kept in a device's memory must be trivially copyable");
   char nothing;
   T value;
   constexpr slot() noexcept : nothing(0) {}

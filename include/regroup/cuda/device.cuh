@@ -32,7 +32,7 @@ class device_buffer {
     if (bytes > 0) check(cudaMallocAsync(&data_, bytes, stream), "allocating a workspace");
   }
   ~device_buffer() {
-    if (data_ != nullptr) cudaFreeAsync(data_, stream_);
+    if (data_ != nullptr && cudaFreeAsync(data_, stream_) != cudaSuccess) cudaGetLastError();  // as in `check`
   }
   device_buffer(const device_buffer&) = delete;
   device_buffer& operator=(const device_buffer&) = delete;

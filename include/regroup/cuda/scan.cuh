@@ -63,7 +63,8 @@ void scan_segments(const device& on, const device_view<X>& xs, const device_view
 
 }  // namespace cuda
 
-/// The scans (scan.hpp) of a range: a device_view of rank 1 (else shape_error). They wait.
+/// The scans (scan.hpp) of a range: a device_view of rank 1 (else shape_error). They wait. Answers are trivially copyable: a
+/// fanout's tuples go into an aggregate of the caller's that is made of one.
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Y>& y, const M& m,
                     const Projection& projection = {}) {

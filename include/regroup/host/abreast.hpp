@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Many rows across a vector: row k of a group in lane k of a pack, so that a short row costs little more than its elements,
 // and the columns of a matrix are read in memory order. Every row keeps the contract's tree, hence its bits.
-// A leaf is one tile of every row at once, by the loops of host/lanes.hpp with a pack for a state; of columns that stand side by
-// side, as host/matrix_columns.hpp has it.
+// A leaf is one tile of every row at once, by the loops of host/lanes.hpp with a pack for a state; columns that stand side by
+// side have those of host/matrix_columns.hpp.
 // Level: lane. Law: as host/lanes.hpp.
 #pragma once
 

@@ -45,9 +45,9 @@ constexpr index first_of_group(index p, index columns) {
 }
 
 /// The states of a tile of columns that stand side by side, a group of them at least: lane after lane, each joined with another
-/// as soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end. Memory does
-/// not foresee the rows of a lane, and is asked for four of them, from `ahead` on, if it `asks`. Rows of a striped lane are
-/// `apart`; `rest` columns have one element more than the others.
+/// as soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end. Memory
+/// does not foresee the rows of a lane, and is asked for four of them, from `ahead` on, if it `asks`. Rows of a striped lane
+/// are `apart`; `rest` columns have one element more than the others.
 template <class M, class X>
 constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of<M>>* room, bool asks, index apart = lanes,
                                index rest = 0) {
@@ -121,7 +121,7 @@ constexpr void leaf_of_few_columns(const M& m, const grid<const X>& g, index tog
   const index c = g.rows, wide = together * c;
   leaf_of_columns(m, grid<const X>{g.first, wide, g.length / together, wide, 1}, room, asks, lanes / together,
                   g.length % together * c);
-  columns<state_of<M>, static_cast<std::size_t>(most_columns<state_of<M>>)> lane;  // all columns of the first, of the second, ...
+  columns<state_of<M>, static_cast<std::size_t>(most_columns<state_of<M>>)> lane;  // all columns of the first, the second, ...
   for (index p = 0; p < groups_of(wide); ++p) {
     for (index k = 0; k < abreast; ++k) lane.set(first_of_group(p, wide) + k, room[p].get(k));
   }

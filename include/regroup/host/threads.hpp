@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
+#include <cstdint>
 #include <exception>
 #include <iterator>
 #include <mutex>
@@ -78,7 +80,7 @@ class pool {
     index group = 1, narrow = 0;
     if constexpr (goes_abreast<M, Batch>()) {
       narrow = groups::narrow_columns(b);
-      if (narrow > 0 && concurrency_ > 1 && tiles_of(b[0].size()) < concurrency_) narrow = 0;
+      if (narrow > 0 && b.size() / narrow * tiles_of(b[0].size()) < concurrency_) narrow = 0;  // too few to share out
       group = narrow > 0 ? narrow : group_of(b, b, groups::longest);
       if (group > 1 && narrow == 0) group = rows_of_chunk(b, groups::columns_together, concurrency_);
     }
@@ -90,7 +92,7 @@ class pool {
     };
     if (concurrency_ <= 1) return fold_whole(0, b.size());
     const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16, grain_of<M>);
-    const std::vector<chunk> chunks = narrow > 0 ? chunks_of_columns(b, level, narrow) : chunks_of(b, level, grain_of<M>, group);
+    const auto chunks = narrow > 0 ? chunks_of_columns(b, level, grain_of<M>, narrow) : chunks_of(b, level, grain_of<M>, group);
     if (chunks.size() <= 1) return fold_whole(0, b.size());
     std::vector<std::vector<forest<state_of<M>>>> parts(chunks.size());  // of every row of a chunk
     each(static_cast<index>(chunks.size()), [&](index i) {
@@ -247,14 +249,15 @@ class pool {
     close(b.size());
     return chunks;
   }
-  /// Parts of about 2^level tiles of matrices that have `columns` each.
+  /// The same of matrices that have `columns` each: parts of about 2^level tiles, or as many whole ones together.
   template <batch Batch>
-  [[nodiscard]] static std::vector<chunk> chunks_of_columns(const Batch& b, int level, index columns) {
+  [[nodiscard]] std::vector<chunk> chunks_of_columns(const Batch& b, int level, index grain, index columns) const {
+    const index tiles = tiles_of(b[0].size()), some = std::max<index>((index{1} << level) / columns, 1);
+    if (tiles <= some || concurrency_ <= 1) return chunks_of(b, level, grain, columns);
     std::vector<chunk> chunks;
-    const index tiles = tiles_of(b[0].size());
-    const index some = std::max<index>((index{1} << level) / static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(columns))), 1);
+    const auto whole = static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(some)));
     for (index row = 0; row < b.size(); row += columns) {
-      for (index t = 0; t < tiles; t += some) chunks.push_back({row, t, std::min(t + some, tiles), true});
+      for (index t = 0; t < tiles; t += whole) chunks.push_back({row, t, std::min(t + whole, tiles), true});
     }
     return chunks;
   }
