@@ -148,11 +148,14 @@ constexpr auto lower(const M& m, const state_of<M>& s) {
 template <class M>
 using answer_of = decltype(regroup::lower(std::declval<const M&>(), std::declval<const state_of<M>&>()));
 
+/// The first thing that a monoid has; what lacks it, an accumulator for one, is none.
+template <class M>
+concept has_identity = requires(const M& m) { m.identity(); };
+
 namespace detail {
 template <class M, class C, class X>
 X parameter_of(state_of<M> (C::*)(X) const);
-template <class M>
-  requires requires(const M& m) { m.identity(); }  // so that an accumulator, which is no monoid, is no guide to its own copy
+template <has_identity M>
 constexpr auto element_of_lift() {
   if constexpr (requires { typename M::element; }) {
     return std::type_identity<typename M::element>{};

@@ -18,8 +18,6 @@ namespace regroup {
 template <class T>
 struct indexed;  // monoids/extremum.hpp
 
-template <class M>
-concept has_identity = requires(const M& m) { m.identity(); };
 /// True, or a compile error that says in one sentence what is missing. For a static_assert before code that needs the type of
 /// the state.
 template <class M>

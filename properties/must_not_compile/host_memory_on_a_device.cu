@@ -1,4 +1,4 @@
-// expect: regroup: cuda::device reads device memory; give it a cuda::device_view of what cudaMalloc returned
+// expect: regroup: cuda::device works in device memory; give it a cuda::device_view of what cudaMalloc returned
 #include <vector>
 
 #include "regroup/cuda/device.cuh"

@@ -1,4 +1,4 @@
-// expect: regroup: cuda::device reads device memory; give it a cuda::device_view of what cudaMalloc returned
+// expect: regroup: cuda::device works in device memory; give it a cuda::device_view of what cudaMalloc returned
 // expect: softmax, log_softmax, logsumexp and cross_entropy take float16, bfloat16, float or double
 // expect: regroup: cross_entropy's targets are integers
 // expect: regroup: softmax writes its input's element type or a wider floating one

@@ -109,6 +109,7 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
                                                softmax_parts::real_in<const View>>& options = {}) {
   using namespace cross_entropy_parts;
   using real = softmax_parts::real_in<const View>;
+  static_assert(requires { view(targets); }, "regroup: cross_entropy's targets are a view, a span or a contiguous container");
   const auto x = view(logits);
   const auto in = softmax_parts::rows_along(x, -1, "cross_entropy");
   const auto target = targets_of(x, targets);

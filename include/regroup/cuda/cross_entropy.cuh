@@ -64,9 +64,9 @@ void cross_entropy_into(const cuda::device& on, const cuda::device_view<X>& logi
 }
 
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void cross_entropy(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 
 }  // namespace regroup

@@ -6,8 +6,10 @@
 // nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <type_traits>
 
 #include "regroup/cuda/device_block.cuh"
@@ -169,10 +171,16 @@ segment_batch<X, Offset, Projection> segments_of(const device_view<X>& xs, const
   return {xs.data(), offsets.data(), offsets.size() - 1, xs.size(), projection};
 }
 
+/// Whether what a verb reads is no device view, or another argument is a range or view of the host's.
 template <class X>
+concept host_memory = !is_device_view<X> && !std::same_as<X, shape> &&
+                      (std::ranges::range<const X> || requires(const X& x) { regroup::view(x); });
+template <class X, class... Rest>
+concept some_on_the_host = !is_device_view<X> || (host_memory<Rest> || ...);
+template <class... Arguments>
 constexpr void refuse_host_memory() {
-  static_assert(is_device_view<X>,
-                "regroup: cuda::device reads device memory; give it a cuda::device_view of what cudaMalloc returned, not "
+  static_assert(!some_on_the_host<Arguments...>,
+                "regroup: cuda::device works in device memory; give it a cuda::device_view of what cudaMalloc returned, not "
                 "a host pointer, view or container");
 }
 

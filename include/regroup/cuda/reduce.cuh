@@ -47,8 +47,8 @@ device_view<T> places_of_runs(const device_view<T>& places, index runs) {
 /// reduce (reduce.hpp) on a GPU, of a range, or of a view of any rank whose elements have one stride. Returns the host's
 /// bits; waits. Throws shape_error, and device_error.
 template <class X, class M, class Projection = std::identity>
-answer_of<M> reduce(const cuda::device& on, const cuda::device_view<X>& xs, const M& m,
-                    const Projection& projection = {}) {
+auto reduce(const cuda::device& on, const cuda::device_view<X>& xs, const M& m, const Projection& projection = {}) {
+  static_assert(require_identity<M>());
   const auto row = cuda::input(xs).one_row(projection);
   const cuda::device_buffer result(sizeof(state_of<M>), on.stream());
   cuda::slot<state_of<M>> state;
@@ -166,29 +166,29 @@ index reduce_by_key(const cuda::device& on, const cuda::device_view<Key>& keys, 
 }
 
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void reduce(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void reduce_rows(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void reduce_axes(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void reduce_by_key(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void reduce_segments(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 
 }  // namespace regroup

@@ -67,19 +67,19 @@ void logsumexp_into(const cuda::device& on, const cuda::device_view<X>& x, const
 }
 
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void softmax(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void log_softmax(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 template <class X, class... Rest>
-  requires(!cuda::is_device_view<X>)
+  requires cuda::some_on_the_host<X, Rest...>
 void logsumexp(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X>();
+  cuda::refuse_host_memory<X, Rest...>();
 }
 
 }  // namespace regroup

@@ -53,6 +53,8 @@ using fanout_state = detail::fanout_parts<std::index_sequence_for<States...>, St
 /// every element; the answer is the tuple of their answers.
 template <class... Monoids>
 class fanout : public detail::common_element<Monoids...> {
+  static_assert((has_identity<Monoids> && ...), "regroup: the members of a fanout are monoids");
+
  public:
   using state = fanout_state<state_of<Monoids>...>;
   static constexpr bool is_commutative = (regroup::is_commutative<Monoids> && ...);
