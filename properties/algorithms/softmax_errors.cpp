@@ -112,6 +112,11 @@ TEST(cross_entropy_errors, targets) {
   with({0, 1, 5}, "row 2 has target 5; with 5 classes a target is 0 to 4, or -100 to be ignored");
   with({0, -1, 4}, "row 1 has target -1");
   with({-99, 1, 4}, "row 0 has target -99");
+  refused<regroup::argument_error>(
+      [](float* p) {
+        regroup::cross_entropy(par, view(p, {1, 0}), std::vector{0});
+      },
+      "with 0 classes a target can only be -100 to be ignored");
   refused<regroup::shape_error>(
       [](float* p) {
         regroup::cross_entropy(par, view(p, {3, 5}), std::vector{1, 2});

@@ -124,7 +124,7 @@ class Malformed(Case):
         }
         for descr in ["<u4", "<c8", "|u1", "|i1", "<i2", "<u2", "<f16", "|S4", "<U3", "|O", "<M8[ns]", "|V4", "f", ""]:
             cases[f"type {descr}"] = (header(f"'{descr}'", "False", "(2, 3)") + data * 8, ["not supported", descr, "float32"])
-        cases["structured"] = (header("[('a', '<f4')]", "False", "(6,)") + data, "structured")
+        cases["structured"] = (header("[('a', '<f4')]", "False", "(6,)") + data, "type '[('a', '<f4')]' is not")
         for name, (content, says) in cases.items():
             with self.subTest(name):
                 says = [says] if isinstance(says, str) else says

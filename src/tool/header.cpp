@@ -111,7 +111,11 @@ class dictionary_parser {
   void descr() {
     skip_space();
     if (at_ < text_.size() && (text_[at_] == '[' || text_[at_] == '(')) {
-      refuse(name_, "a structured element type " + quoted(text_.substr(at_)) + " is not supported; " + supported());
+      std::size_t end = at_;
+      for (int depth = 0; end < text_.size() && (end == at_ || depth > 0); ++end) {
+        depth += (text_[end] == '[' || text_[end] == '(') - (text_[end] == ']' || text_[end] == ')');
+      }
+      refuse(name_, "a structured element type " + quoted(text_.substr(at_, end - at_)) + " is not supported; " + supported());
     }
     const std::string text = string();
     std::string_view code = text;

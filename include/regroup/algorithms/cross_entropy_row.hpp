@@ -22,9 +22,9 @@ namespace cross_entropy_parts {
 /// A sentence for a row whose target is neither a class nor ignored.
 template <std::integral Target>
 [[noreturn]] void throw_target(index row, Target target, index classes, index ignore_index) {
+  const std::string from_0 = classes > 0 ? "is 0 to " + std::to_string(classes - 1) + ", or " : "can only be ";
   throw_argument("row " + std::to_string(row) + " has target " + std::to_string(target) + "; with " +
-                 std::to_string(classes) + " classes a target is 0 to " + std::to_string(classes - 1) + ", or " +
-                 std::to_string(ignore_index) + " to be ignored");
+                 std::to_string(classes) + " classes a target " + from_0 + std::to_string(ignore_index) + " to be ignored");
 }
 
 /// Throws shape_error unless there is one target a row of the logits; a sentence for targets that are no integers.
