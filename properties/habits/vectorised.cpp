@@ -146,7 +146,7 @@ template void scan<log_add, float>(const regroup::strided<const float>&, const r
 template <class M>
 void columns(const regroup::grid<const float>& g, regroup::host::pack<regroup::state_of<M>>* room) {
   const M m;
-  regroup::host::dispatch([&] { regroup::host::leaf_of_columns(m, g, room, true); });
+  regroup::host::dispatch([&] { regroup::host::leaf_of_columns(m, g, regroup::host::as_it_is{}, room, true); });
 }
 template void columns<regroup::plus<float>>(const regroup::grid<const float>&, regroup::host::pack<float>*);
 template void columns<log_add>(const regroup::grid<const float>&, regroup::host::pack<float>*);

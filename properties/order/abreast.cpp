@@ -216,6 +216,58 @@ TEST(abreast_columns, have_the_trees_they_have_alone) {
   expect_trees_of_columns<rule::tile>();
 }
 
+/// Another word for every position.
+struct marked {
+  constexpr word operator()(word x, index i) const { return x ^ (static_cast<word>(i + 1) * 0x9e3779b97f4a7c15u); }
+};
+template <rule Rule, class State = word>
+void expect_trees_of_marked_columns(index columns, index n, index padding) {
+  const auto memory = order::elements(n * (columns + padding));
+  const view<const word> x(memory.data(), {n, columns}, {columns + padding, 1});
+  std::vector<word> expected, column(static_cast<std::size_t>(n));
+  for (index k = 0; k < columns; ++k) {
+    for (index i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = marked{}(x(i, k), i);
+    expected.push_back(order::expected<Rule>(column));
+  }
+  order::for_some_executors([&](const auto& ex, const std::string& name) {
+    std::vector<word> answers(static_cast<std::size_t>(columns), 7);
+    regroup::reduce_axes(ex, x, {0}, answers, order::hashed<Rule, State>{}, marked{});
+    EXPECT_TRUE(answers == expected) << name << ", " << n << " x " << columns << ", padded by " << padding;
+  });
+}
+TEST(abreast_columns, seen_with_their_positions) {
+  for (const index n : {1, 2, 33, 127, 129, 300, 4097, 9000}) {
+    for (const index columns : {2, 8, 15, 16, 17, 31, 33, 100}) {
+      for (const index padding : {0, 3}) {
+        expect_trees_of_marked_columns<rule::striped>(columns, n, padding);
+        expect_trees_of_marked_columns<rule::striped, order::aggregate>(columns, n, padding);
+        expect_trees_of_marked_columns<rule::pieces>(columns, n, padding);
+      }
+    }
+  }
+  expect_trees_of_marked_columns<rule::striped>(1100, 140, 0);
+}
+
+/// The first of many equal ones, or a NaN.
+TEST(abreast_columns, have_their_first_largest_element) {
+  const index n = 5000, columns = 40;
+  std::vector<float> x(static_cast<std::size_t>(n * columns));
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 97);
+  x[static_cast<std::size_t>(4321 * columns + 7)] = std::numeric_limits<float>::quiet_NaN();
+  const view<const float> all(x.data(), {n, columns});
+  std::vector<regroup::indexed<float>> got(static_cast<std::size_t>(columns));
+  order::for_some_executors([&](const auto& ex, const std::string& name) {
+    regroup::reduce_axes(ex, all, {0}, got, regroup::argmax<float>{}, regroup::with_position{});
+    for (index k = 0; k < columns; ++k) {
+      const view<const float> column(&all(0, k), {n}, {columns});
+      const auto alone = regroup::reduce(regroup::seq, column, regroup::argmax<float>{}, regroup::with_position{});
+      const auto& [value, position] = got[static_cast<std::size_t>(k)];
+      EXPECT_EQ(position, alone.position) << name << ", column " << k;
+      EXPECT_TRUE(value == alone.value || (k == 7 && position == 4321 && value != value)) << name << ", column " << k;
+    }
+  });
+}
+
 /// Bitwise, any NaN being any other.
 template <class T>
 bool same(const T& a, const T& b) {

@@ -10,6 +10,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -54,6 +55,11 @@ index group_rows(const In& in, const Out& out, index longest) {
   const auto y = out.grid_at(0, abreast);
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
+}
+/// Whether the rows of a batch stand side by side, enough of them for a group.
+template <gridded Batch>
+bool are_columns(const Batch& b) {
+  return group_rows(b, b, 0) > 1 && b.grid_at(0, abreast).pitch == 1 && b.grid_at(0, abreast).stride != 1;
 }
 /// The rows of an equal share of n rows, in whole groups: each of `workers` gets equally many shares, of at most `most` rows.
 constexpr index equal_share(index n, index workers, index most) {
@@ -171,11 +177,13 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
 #pragma GCC diagnostic pop
 #endif
 
-/// Folds rows by groups.
-template <class M, class X>
+/// Folds rows by groups. Element i of a row is seen(x, i).
+template <class M, class X, class Seen = as_it_is>
 class group_fold {
   using state = state_of<M>;
-  static constexpr bool by_elements = folds_elements<M, X>();
+  static constexpr bool by_elements = folds_elements<M, std::remove_cvref_t<std::invoke_result_t<const Seen&, const X&, index>>>();
+  static constexpr bool has_positions = !std::is_same_v<Seen, as_it_is>;  // then neither copied by bytes nor folded alone
+  static_assert(by_elements || !has_positions);
   static constexpr bool goes_by_columns = by_elements && !has_members<M>;
 
  public:
@@ -187,15 +195,15 @@ class group_fold {
   /// How many rows of a matrix are folded as one, if these are all of its columns: as many as have `columns_together` elements,
   /// a power of two. Two as one gain nothing, nor does a group, which needs no copy.
   static index rows_together(const grid<const X>& g) {
-    if (!goes_by_columns || !is_commutative<M> || !is_matrix(g) || g.rows == abreast || 4 * g.rows > columns_together) return 1;
+    if (has_positions || !goes_by_columns || !is_commutative<M> || !is_matrix(g) || g.rows == abreast || 4 * g.rows > columns_together) return 1;
     return std::min(lanes, static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(columns_together / g.rows))));
   }
   /// Whether these are all columns of a matrix, and so few that it is worth reading in the order of memory, tile by tile.
   static bool is_narrow(const grid<const X>& g) {
-    return is_matrix(g) && (by_elements ? g.rows <= abreast || rows_together(g) > 1 : g.rows <= columns_together);
+    return !has_positions && is_matrix(g) && (by_elements ? g.rows <= abreast || rows_together(g) > 1 : g.rows <= columns_together);
   }
 
-  explicit group_fold(const M& m) : m_(m) {}
+  explicit group_fold(const M& m, const Seen& seen = {}) : m_(m), seen_(seen) {}
 
   /// The columns of the matrices that a batch has, if they are narrow; else 0.
   template <gridded Batch>
@@ -213,7 +221,9 @@ class group_fold {
       const auto to = [&](index k, const state& s) { sink(first + k, s); };
       const bool has_all = is_matrix(g);
       if (!has_all && (!goes_by_columns || g.pitch != 1 || fewest_columns > g.rows)) g.rows = std::min(g.rows, abreast);
-      if (has_all || g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
+      if constexpr (has_positions) {
+        fold(g, to);
+      } else if (has_all || g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
         fold(g, to);
       } else {
         fold_rows(b, first, first + g.rows, m_, sink);
@@ -227,7 +237,7 @@ class group_fold {
     std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));
     for (index t = first; t < last; ++t) {
       const index n = std::min(tile_elements, g.length - t * tile_elements);
-      const auto* const leaves = fold_tile(g.part(t * tile_elements, n), asks(g));
+      const auto* const leaves = fold_tile(g.part(t * tile_elements, n), t * tile_elements, asks(g));
       for (index k = 0; k < g.rows; ++k) nodes[static_cast<std::size_t>(k)].push(m_, {0, t, leaf_of_row(leaves, k, g.rows)});
     }
     return nodes;
@@ -238,7 +248,7 @@ class group_fold {
   template <class Sink>
   void fold(const grid<const X>& g, const Sink& sink) {
     if (g.length <= tile_elements) {
-      const auto* const leaves = fold_tile(g, asks(g));
+      const auto* const leaves = fold_tile(g, 0, asks(g));
       for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(leaves, k, g.rows));
       return;
     }
@@ -250,35 +260,46 @@ class group_fold {
   static state leaf_of_row(const pack<state>* leaves, index k, index rows) {
     return leaves[k / abreast].get(k - first_of_group(k / abreast, rows));
   }
-  /// The states of a tile, until the next; its rows are prefetched if it `asks`.
-  const pack<state>* fold_tile(const grid<const X>& g, bool asks) {
+  /// The states of a tile that begins at a position, until the next; its rows are prefetched if it `asks`.
+  const pack<state>* fold_tile(const grid<const X>& g, index position, bool asks) {
+    const auto seen = [&] {
+      if constexpr (has_positions) {
+        return [seen = seen_, position](const X& x, index i) { return std::invoke(seen, x, position + i); };
+      } else {
+        return seen_;
+      }
+    }();
     const index together = rows_together(g);
     pack<state>* const leaves =
         together * g.rows > abreast ? leaves_.of(groups_of(together * g.rows) * packs_in_hand) : &leaf_;
     if constexpr (by_elements) {
       if constexpr (goes_by_columns) {
-        if (together > 1) {
-          dispatch([&] { leaf_of_few_columns(m_, g, together, leaves, asks); });
-          return leaves;
+        if constexpr (!has_positions) {
+          if (together > 1) {
+            dispatch([&] { leaf_of_few_columns(m_, g, together, leaves, asks); });
+            return leaves;
+          }
         }
         if (g.rows > abreast) {
-          dispatch([&] { leaf_of_columns(m_, g, leaves, asks); });
+          dispatch([&] { leaf_of_columns(m_, g, seen, leaves, asks); });
           return leaves;
         }
       }
       if (g.rows == abreast || !is_narrow(g)) {
-        const auto at = [from = beside(g, copy_)](index i, index k) -> decltype(auto) {
-          return regroup::widen(from.first[i * from.stride + k]);
+        const auto at = [from = beside(g, copy_), seen](index i, index k) -> decltype(auto) {
+          return seen(from.first[i * from.stride + k], i);
         };
         dispatch([&] { leaf_abreast(m_, g.length, at, *leaves); });
         return leaves;
       }
     }
-    const index step = step_apart<X>(g.length);
-    X* const copy = copy_.of(g.rows * step);
-    set_apart(g, copy, step);
-    for (index k = 0; k < g.rows; ++k) {
-      leaves[k / abreast].set(k - first_of_group(k / abreast, g.rows), leaf_of(m_, copy + k * step, g.length));
+    if constexpr (!has_positions) {
+      const index step = step_apart<X>(g.length);
+      X* const copy = copy_.of(g.rows * step);
+      set_apart(g, copy, step);
+      for (index k = 0; k < g.rows; ++k) {
+        leaves[k / abreast].set(k - first_of_group(k / abreast, g.rows), leaf_of(m_, copy + k * step, g.length));
+      }
     }
     return leaves;
   }
@@ -287,6 +308,7 @@ class group_fold {
   }
 
   const M& m_;
+  Seen seen_;
   scratch<X> copy_;
   pack<state> leaf_;
   scratch<pack<state>> leaves_;

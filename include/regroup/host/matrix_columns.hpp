@@ -27,6 +27,14 @@ template <class State>
 inline constexpr index most_columns =
     std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), 1024) / abreast * abreast;
 
+/// An element without its position.
+struct as_it_is {
+  template <class X>
+  constexpr auto operator()(const X& x, index /*position*/) const {
+    return regroup::widen(x);
+  }
+};
+
 /// The number of groups that hold `rows` rows.
 constexpr index groups_of(index rows) { return (rows + abreast - 1) / abreast; }
 
@@ -47,10 +55,10 @@ constexpr index first_of_group(index p, index columns) {
 /// The states of a tile of columns that stand side by side, a group of them at least: lane after lane, each joined with another
 /// as soon as the tree has both, so that `room` holds no more than `packs_in_hand` of a group; the states, in the end. Memory
 /// does not foresee the rows of a lane, and is asked for four of them, from `ahead` on, if it `asks`. Rows of a striped lane
-/// are `apart`; `rest` columns have one element more than the others.
-template <class M, class X>
-constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of<M>>* room, bool asks, index apart = lanes,
-                               index rest = 0) {
+/// are `apart`; `rest` columns have one element more than the others. Element i of a column is seen(x, i).
+template <class M, class X, class Seen>
+constexpr void leaf_of_columns(const M& m, const grid<const X>& g, const Seen& seen, pack<state_of<M>>* room, bool asks,
+                               index apart = lanes, index rest = 0) {
   constexpr bool striped = is_commutative<M>;
   const index groups = groups_of(g.rows), step = striped ? apart : 1;
   const index count = striped ? std::min(g.length, apart) : pieces_of(g.length);
@@ -73,10 +81,11 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
   const auto lane = [&](index j) {
     const index first = striped ? j : j * piece_elements;
     const index last = striped ? g.length : std::min(g.length, first + piece_elements);
-    const auto at = [row](index i, index column) { return regroup::widen(row(i)[column]); };
+    const auto at = [row, seen](index i, index column) { return seen(row(i)[column], i); };
     each(top, rows_ahead(first + step), [&](index, index, index c) { return regroup::lift(m, at(first, c)); });
     index i = first + step, folded = 1;
-    for (; i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
+    constexpr bool by_four = std::is_same_v<Seen, as_it_is>;  // or else g++ would make no packs of the longer loop
+    for (; by_four && i + 3 * step < last; i += 4 * step, folded += 4) {  // states are loaded and stored once for four
       each(top, rows_ahead(i + 4 * step), [&](index p, index k, index c) {
         auto s = top[p].get(k);
         const auto add = [&](index r) { s = regroup::append(m, folded + r, s, at(i + r * step, c)); };
@@ -85,7 +94,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
       });
     }
     for (; i < last; i += step, ++folded) {
-      each(top, nullptr,
+      each(top, by_four ? nullptr : rows_ahead(i + step),
            [&](index p, index k, index c) { return regroup::append(m, folded, top[p].get(k), at(i, c)); });
     }
     for (index p = 0; i == g.length && p < groups_of(rest); ++p) {
@@ -119,7 +128,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, pack<state_of
 template <class M, class X>
 constexpr void leaf_of_few_columns(const M& m, const grid<const X>& g, index together, pack<state_of<M>>* room, bool asks) {
   const index c = g.rows, wide = together * c;
-  leaf_of_columns(m, grid<const X>{g.first, wide, g.length / together, wide, 1}, room, asks, lanes / together,
+  leaf_of_columns(m, grid<const X>{g.first, wide, g.length / together, wide, 1}, as_it_is{}, room, asks, lanes / together,
                   g.length % together * c);
   columns<state_of<M>, static_cast<std::size_t>(most_columns<state_of<M>>)> lane;  // all columns of the first, the second, ...
   for (index p = 0; p < groups_of(wide); ++p) {

@@ -121,6 +121,19 @@ class pool {
     }
   }
 
+  /// The same of columns that stand side by side, of which element i is projection(x, i).
+  template <gridded Batch, class M, class Projection, class Sink>
+  void fold_columns(const Batch& b, const M& m, const Projection& projection, const Sink& sink) const {
+    using groups = group_fold<M, element_in<Batch>, Projection>;
+    const auto fold_some = [&](index first, index last) { groups(m, projection)(b, first, last, sink); };
+    const int level = level_of(tiles_of(elements_of(b)), 16, grain_of<M>);
+    const auto chunks = chunks_of(b, level, grain_of<M>, rows_of_chunk(b, groups::columns_together, concurrency_));
+    if (chunks.size() <= 1) return fold_some(0, b.size());
+    each(static_cast<index>(chunks.size()), [&](index i) {
+      fold_some(chunks[static_cast<std::size_t>(i)].first, chunks[static_cast<std::size_t>(i)].last);
+    });
+  }
+
   /// out[row][i] = answer(state) of the first i + 1 elements of every source of a batch, or of the first i: exclusive.
   template <batch Batch, batch Out, class M, class Answer>
   void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
@@ -339,6 +352,9 @@ class threads {
 
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
+    if constexpr (numbers_columns<M, Batch>) {
+      if (are_columns(b.batch)) return worker().fold_columns(b.batch, m, b.projection, sink);
+    }
     with_joined(b, m, [&](const auto& batch, const auto& joined) { worker().fold(batch, joined, sink); });
   }
   template <batch Batch, batch Out, class M, class Answer>

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "regroup/batch.hpp"
+#include "regroup/host/abreast.hpp"
 #include "regroup/host/lanes.hpp"
 
 namespace regroup::host {
@@ -64,6 +65,23 @@ inline constexpr bool joins_projection<M, projected_batch<Batch, Projection>> = 
                 std::same_as<widened<element>, element> && std::copyable<element> && is_movable<element> &&
                 sizeof(element) <= 32 && is_plain<state_of<M>, element> && !has_members<M>) {
     return !has_lift_tile<M, tile<load_from<element_in<projected_batch<Batch, Projection>>>>>;
+  }
+  return false;
+}();
+
+/// Whether columns of a batch with a projection of elements and positions are folded side by side, each element projected
+/// beside its combine. A projection that only numbers elements (`of`) has no product to contract.
+template <class M, class Batch>
+inline constexpr bool numbers_columns = false;
+template <class M, class Batch, class Projection>
+  requires(gridded<Batch> &&
+           (!joining_contracts || requires(const Projection& p, const element_in<Batch>* x) { p.of(x, index{}); }))
+inline constexpr bool numbers_columns<M, projected_batch<Batch, Projection>> = [] {
+  using element = element_in<Batch>;
+  if constexpr (projected<source_in<Batch>, Projection>::is_numbered) {
+    using seen = element_in<projected_batch<Batch, Projection>>;
+    return goes_abreast<M, Batch>() && folds_elements<M, seen>() && std::is_trivially_copyable_v<Projection> &&
+           std::invocable<const Projection&, const element&, index>;
   }
   return false;
 }();
