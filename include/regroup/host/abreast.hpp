@@ -181,10 +181,11 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
 template <class M, class X, class Seen = as_it_is>
 class group_fold {
   using state = state_of<M>;
-  static constexpr bool by_elements = folds_elements<M, std::remove_cvref_t<std::invoke_result_t<const Seen&, const X&, index>>>();
-  static constexpr bool has_positions = !std::is_same_v<Seen, as_it_is>;  // then neither copied by bytes nor folded alone
-  static_assert(by_elements || !has_positions);
+  using element = std::remove_cvref_t<std::invoke_result_t<const Seen&, const X&, index>>;
+  static constexpr bool by_elements = folds_elements<M, element>();
   static constexpr bool goes_by_columns = by_elements && !has_members<M>;
+  static constexpr bool has_positions = !std::is_same_v<Seen, as_it_is>;  // then no row is copied whole, nor folded alone
+  static_assert(by_elements || !has_positions);
 
  public:
   /// The longest row worth transposing when its elements stand side by side: none where each is folded alone after all.
@@ -195,12 +196,14 @@ class group_fold {
   /// How many rows of a matrix are folded as one, if these are all of its columns: as many as have `columns_together` elements,
   /// a power of two. Two as one gain nothing, nor does a group, which needs no copy.
   static index rows_together(const grid<const X>& g) {
-    if (has_positions || !goes_by_columns || !is_commutative<M> || !is_matrix(g) || g.rows == abreast || 4 * g.rows > columns_together) return 1;
+    if (has_positions || !goes_by_columns || !is_commutative<M> || !is_matrix(g)) return 1;
+    if (g.rows == abreast || 4 * g.rows > columns_together) return 1;
     return std::min(lanes, static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(columns_together / g.rows))));
   }
   /// Whether these are all columns of a matrix, and so few that it is worth reading in the order of memory, tile by tile.
   static bool is_narrow(const grid<const X>& g) {
-    return !has_positions && is_matrix(g) && (by_elements ? g.rows <= abreast || rows_together(g) > 1 : g.rows <= columns_together);
+    if (has_positions || !is_matrix(g)) return false;
+    return by_elements ? g.rows <= abreast || rows_together(g) > 1 : g.rows <= columns_together;
   }
 
   explicit group_fold(const M& m, const Seen& seen = {}) : m_(m), seen_(seen) {}
