@@ -177,9 +177,9 @@ concept host_memory = !is_device_view<X> && !std::same_as<X, shape> &&
                       (std::ranges::range<const X> || requires(const X& x) { regroup::view(x); });
 template <class X, class... Rest>
 concept some_on_the_host = !is_device_view<X> || (host_memory<Rest> || ...);
-template <class... Arguments>
+template <class X, class... Rest>
 constexpr void refuse_host_memory() {
-  static_assert(!some_on_the_host<Arguments...>,
+  static_assert(!some_on_the_host<X, Rest...>,
                 "regroup: cuda::device works in device memory; give it a cuda::device_view of what cudaMalloc returned, not "
                 "a host pointer, view or container");
 }
