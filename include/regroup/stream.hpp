@@ -61,7 +61,8 @@ class accumulator {
   accumulator(const accumulator&) = default;
   accumulator& operator=(const accumulator&) = default;
   /// What is moved from is empty and begins at position 0.
-  accumulator(accumulator&& other) noexcept(std::is_nothrow_move_constructible_v<M>)
+  accumulator(accumulator&& other) noexcept(
+      std::is_nothrow_move_constructible_v<M>&& std::is_nothrow_move_constructible_v<state>)
       : m_(std::move(other.m_)),
         first_(std::exchange(other.first_, 0)),
         next_(std::exchange(other.next_, 0)),
@@ -70,7 +71,8 @@ class accumulator {
         left_(std::move(other.left_)),
         whole_(std::move(other.whole_)),
         right_(std::move(other.right_)) {}
-  accumulator& operator=(accumulator&& other) noexcept(std::is_nothrow_move_assignable_v<M>)
+  accumulator& operator=(accumulator&& other) noexcept(
+      std::is_nothrow_move_assignable_v<M>&& std::is_nothrow_move_constructible_v<state>&& std::is_nothrow_move_assignable_v<state>)
     requires std::is_move_assignable_v<M>
   {
     m_ = std::move(other.m_);

@@ -194,10 +194,10 @@ class group_fold {
   static constexpr index columns_together = has_members<M> ? abreast : by_elements ? most_columns<state> : 4 * abreast;
 
   /// How many rows of a matrix are folded as one, if these are all of its columns: as many as have `columns_together` elements,
-  /// a power of two. Two as one gain nothing, nor does a group, which needs no copy.
+  /// a power of two. Two as one gain nothing, nor does a group whose combine is quick, which needs no copy.
   static index rows_together(const grid<const X>& g) {
     if (has_positions || !goes_by_columns || !is_commutative<M> || !is_matrix(g)) return 1;
-    if (g.rows == abreast || 4 * g.rows > columns_together) return 1;
+    if ((is_quick<M> && g.rows == abreast) || 4 * g.rows > columns_together) return 1;
     return std::min(lanes, static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(columns_together / g.rows))));
   }
   /// Whether these are all columns of a matrix, and so few that it is worth reading in the order of memory, tile by tile.

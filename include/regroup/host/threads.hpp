@@ -266,7 +266,7 @@ class pool {
   template <batch Batch>
   [[nodiscard]] std::vector<chunk> chunks_of_columns(const Batch& b, int level, index grain, index columns) const {
     const index tiles = tiles_of(b[0].size()), some = std::max<index>((index{1} << level) / columns, 1);
-    if (tiles <= some || concurrency_ <= 1) return chunks_of(b, level, grain, columns);
+    if (tiles <= some) return chunks_of(b, level, grain, columns);
     std::vector<chunk> chunks;
     const auto whole = static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(some)));
     for (index row = 0; row < b.size(); row += columns) {
