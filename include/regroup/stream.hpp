@@ -72,7 +72,8 @@ class accumulator {
         whole_(std::move(other.whole_)),
         right_(std::move(other.right_)) {}
   accumulator& operator=(accumulator&& other) noexcept(
-      std::is_nothrow_move_assignable_v<M>&& std::is_nothrow_move_constructible_v<state>&& std::is_nothrow_move_assignable_v<state>)
+      std::is_nothrow_move_assignable_v<M>&& std::is_nothrow_move_constructible_v<state>&&
+          std::is_nothrow_move_assignable_v<state>)
     requires std::is_move_assignable_v<M>
   {
     m_ = std::move(other.m_);
