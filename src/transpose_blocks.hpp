@@ -88,6 +88,43 @@ struct block {
   }
 };
 
+/// Takes all `Few` columns of a matrix apart, or puts so few rows together to one: loops whose steps the compiler sees. (g++
+/// makes shuffles of them at -O3 only.)
+#if defined(__GNUC__) && !defined(__clang__)
+#define REGROUP_O3 [[gnu::optimize("O3")]]
+#else
+#define REGROUP_O3
+#endif
+template <class Word, index Few>
+REGROUP_O3 void take_apart(const Word* __restrict from, Word* __restrict to, index to_pitch, index rows) {
+  for (index r = 0; r < rows; ++r) {
+    for (index c = 0; c < Few; ++c) to[c * to_pitch + r] = from[r * Few + c];
+  }
+}
+template <class Word, index Few>
+REGROUP_O3 void put_together(const Word* __restrict from, index from_pitch, Word* __restrict to, index columns) {
+  for (index c = 0; c < columns; ++c) {
+    for (index r = 0; r < Few; ++r) to[c * Few + r] = from[r * from_pitch + c];
+  }
+}
+#undef REGROUP_O3
+
+/// Whether these are so few columns, or rows, and that was done.
+template <class Word, index Few>
+bool transpose_few(const matrix& x) {
+  typedef Word word __attribute__((may_alias, aligned(1)));
+  const auto* const from = static_cast<const word*>(x.from);
+  auto* const to = static_cast<word*>(x.to);
+  if (x.columns == Few && x.from_pitch == Few) {
+    take_apart<word, Few>(from, to, x.to_pitch, x.rows);
+  } else if (x.rows == Few && x.to_pitch == Few) {
+    put_together<word, Few>(from, x.from_pitch, to, x.columns);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /// Transposes by squares of Bytes. A remainder is covered by a square that ends at the matrix's edge and transposes some
 /// elements again. A matrix narrower than a square is transposed by smaller ones, or element by element.
 template <class Word, int Bytes, class Meanwhile>
@@ -122,6 +159,7 @@ template <class Word, int Bytes, class Meanwhile>
 
 template <class Word, int Bytes>
 void transpose_by(const matrix& x) {
+  if (x.meanwhile == nullptr && (transpose_few<Word, 2>(x) || transpose_few<Word, 3>(x) || transpose_few<Word, 4>(x))) return;
   if (x.meanwhile == nullptr) return transpose_by_squares<Word, Bytes>(x, [] {});
   traffic t = *x.meanwhile;  // in registers
   transpose_by_squares<Word, Bytes>(x, [&] { t.step(copy_line<Bytes>); });

@@ -129,6 +129,11 @@ TEST(past_caches, scans_of_columns) {
   scans<regroup::plus<double>>(300 * 4200, {300, 4200}, 0);  // several at a time
   scans<regroup::affine<float>>(4500 * 400, {4500, 400}, 0);  // more than a tile, by every thread
 }
+TEST(past_caches, scans_of_narrow_columns) {
+  for (const index n : {2, 3, 4, 7, 15, 17}) scans<regroup::plus<float>>(3'000'000 / n * n, {3'000'000 / n, n}, 0);
+  scans<regroup::plus<double>>(12 * 100'001, {100'001, 12}, 0);
+  scans<regroup::affine<float>>(5 * 250'007, {250'007, 5}, 0);
+}
 TEST(past_caches, scans_of_short_rows) { scans<regroup::plus<float>>(rows * columns, {rows, columns}); }
 
 }  // namespace

@@ -115,6 +115,13 @@ TEST(scan_batches, an_axis) {
     axis(2, 0, 3, which);
   }
 }
+TEST(scan_batches, the_columns_of_narrow_matrices) {
+  for (const std::int64_t columns : {2, 3, 4, 5, 8, 15, 16, 17, 31, 50}) {
+    for (const std::int64_t n : {127, 129, 4096, 9001}) axis(2, n, columns, 1);
+  }
+  axis(1, 140'001, 3, 1);
+  axis(1, 70'000, 15, 1);
+}
 
 TEST(scan_batches, segments) {
   segments({});

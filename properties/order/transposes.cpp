@@ -58,6 +58,30 @@ TYPED_TEST(transposes, moves_each_element_to_its_lane_and_back) {
   }
 }
 
+TYPED_TEST(transposes, takes_columns_apart_and_puts_them_back) {
+  const TypeParam untouched(50000);
+  for (index columns = 1; columns <= 20; ++columns) {
+    for (const index rows : {1, 2, 7, 16, 33, 130}) {
+      const index wide = columns + rows % 2, apart = rows + 3;  // dense, or not
+      std::vector<TypeParam> x, to(static_cast<std::size_t>(columns * apart + 1), untouched);
+      for (index i = 0; i < rows * wide; ++i) x.emplace_back(i);
+      std::vector<TypeParam> back(x.size() + 1, untouched);
+      transpose(x.data(), wide, to.data(), apart, rows, columns);
+      transpose(to.data(), apart, back.data(), wide, columns, rows);
+      for (index i = 0; i < std::ssize(to); ++i) {
+        const index row = i % apart, column = i / apart;
+        const bool is_moved = row < rows && column < columns;
+        ASSERT_EQ(to[static_cast<std::size_t>(i)], is_moved ? x[static_cast<std::size_t>(row * wide + column)] : untouched)
+            << rows << ' ' << columns;
+      }
+      for (index i = 0; i < std::ssize(back); ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        ASSERT_EQ(back[at], i < rows * wide && i % wide < columns ? x[at] : untouched) << rows << ' ' << columns;
+      }
+    }
+  }
+}
+
 /// Elements of several words are transposed word by word.
 template <class T>
 struct pair {

@@ -98,7 +98,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   };
   if constexpr (has_row_kernels<x, y>) {
     using columns = columns_as_rows<x, y>;
-    if (group > 1 && !is_contiguous && are_transposed(length) && host::are_enough(ex, count, length)) {
+    if (group > 1 && !is_contiguous && are_transposed(length) && host::are_enough(threads, count, length)) {
       const index together = columns::together(length);
       in_groups(count >= 4 * together * threads ? together : group, [&](index first, index last) {
         columns(length).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {
@@ -113,7 +113,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
       return;
     }
   }
-  if (group > 1 && is_near && host::are_enough(ex, count, length)) {
+  if (group > 1 && is_near && host::are_enough(threads, count, length)) {
     in_groups((some + group - 1) / group * group, [&](index first, index last) {
       abreast_sweep<x, y, Real> sweep(length, seen);
       host::dispatch([&] { sweep.rows(in, out, first, last, look); });

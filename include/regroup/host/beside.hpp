@@ -106,6 +106,7 @@ void set_apart(const grid<const X>& g, X* to, index step) {
 template <class X>
 void put_back(const X* from, index step, const grid<X>& g) {
   if (g.pitch != 1) return each_element(g, [&](index i, index k) { g(i, k) = from[k * step + i]; });
+  if (g.rows == g.stride && g.rows <= abreast) return transpose(from, step, g.first, g.stride, g.rows, g.length);
   constexpr index some = 16;  // elements of all rows, so that the lines they share are written one after another
   for (index i = 0; i < g.length; i += some) {
     transpose(from + i, step, g.first + i * g.stride, g.stride, g.rows, std::min(some, g.length - i));

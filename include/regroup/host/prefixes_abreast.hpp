@@ -53,19 +53,17 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
         for (index k = 0; k < abreast; ++k) joined.set(k, m(before[p].get(k), s.get(k)));
         put(answers, p, joined);
       };
+      // A last group shares columns with the one before, so it goes first and its answers are written last.
+      alignas(64) std::remove_pointer_t<decltype(y)> answers[abreast];
+      for (index p = whole; p < groups; ++p) {  // one at most, in terms of p since g++ makes packs of no other loop
+        const index at = (p - whole) * abreast;
+        group(p, x + g.rows - abreast + at, answers + at);
+      }
       for (index begin = 0; begin < whole; begin += groups_at_once) {
-        for (index p = begin; p < std::min(begin + groups_at_once, whole); ++p)
-          group(p, x + p * abreast, y + p * abreast);
+        for (index p = begin; p < std::min(begin + groups_at_once, whole); ++p) group(p, x + p * abreast, y + p * abreast);
         meanwhile();
       }
-      if (rest > 0) {
-        X elements[abreast];  // the last one several times, as in pack_rows
-        std::remove_pointer_t<decltype(y)> answers[abreast];
-        for (index k = 0; k < abreast; ++k) elements[k] = x[whole * abreast + std::min(k, rest - 1)];
-        group(whole, elements, answers);
-        std::copy_n(answers, rest, y + whole * abreast);
-        meanwhile();
-      }
+      if (rest > 0) std::copy_n(answers, abreast, y + g.rows - abreast);
     };
     row(first, std::true_type{});
     for (index i = first + 1; i < std::min(g.length, first + piece_elements); ++i) row(i, std::false_type{});

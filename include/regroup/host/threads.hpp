@@ -9,16 +9,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
-#include <cstdint>
 #include <exception>
-#include <iterator>
 #include <mutex>
 #include <utility>
 #include <vector>
 
 #include "regroup/executor.hpp"
 #include "regroup/host/abreast.hpp"
+#include "regroup/host/chunks.hpp"
+#include "regroup/host/columns_scanner.hpp"
 #include "regroup/host/float_environment.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/prefixes_abreast.hpp"
@@ -27,21 +26,10 @@
 
 namespace regroup::host {
 
-/// Less work than this stays on the calling thread: several times the cost of waking a worker.
-inline constexpr index grain_tiles = 4;
+/// Less work than this stays on the calling thread.
 inline constexpr double grain_nanoseconds = 10000.0;
-/// Parts of fewer than 2^small_level tiles are small: handing one out takes a third of a microsecond, as folding a tile of sums
-/// may. There are no more than `few_parts` of them for each worker.
-inline constexpr int small_level = 4;
-inline constexpr index few_parts = 4;
-/// What a fold by M leaves to the calling thread, in tiles, and the least that it hands out.
-template <class M>
-inline constexpr index grain_of = is_quick<M> ? index{1} << small_level : grain_tiles;
 /// How often a worker polls for a carry before it takes another tile.
 inline constexpr int most_asked = 2000;
-/// Among several sources, only those of more than 2^turns_level tiles are scanned by all threads together.
-inline constexpr int turns_level = 4;
-
 /// A pause for a thread that polls.
 inline void relax() {
 #if defined(__x86_64__)
@@ -69,108 +57,64 @@ class pool {
   explicit pool(const Owner& owner)
       : owner_(&owner),
         bulk_([](const void* who, index n, const task& f) { static_cast<const Owner*>(who)->bulk(n, f); }),
-        concurrency_(owner.concurrency()) {}
+        cut_(owner.concurrency()) {}
 
-  [[nodiscard]] int concurrency() const noexcept { return concurrency_; }
+  [[nodiscard]] int concurrency() const noexcept { return cut_.workers(); }
 
   /// Calls sink(row, state) with the state of every source of a batch.
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
-    using groups = group_fold<M, element_of<std::remove_cvref_t<decltype(b[0])>>>;
-    index group = 1, narrow = 0;
     if constexpr (goes_abreast<M, Batch>()) {
-      narrow = groups::narrow_columns(b);
-      if (narrow > 0 && b.size() / narrow * tiles_of(b[0].size()) < concurrency_) narrow = 0;  // too few to share out
-      group = narrow > 0 ? narrow : group_of(b, b, groups::longest);
-      if (group > 1 && narrow == 0) group = rows_of_chunk(b, groups::columns_together, concurrency_);
+      if (fold_abreast(b, m, as_it_is{}, sink)) return;
     }
-    const auto fold_whole = [&](index first, index last) {
-      if constexpr (goes_abreast<M, Batch>()) {
-        if (group > 1) return groups(m)(b, first, last, sink);
-      }
-      fold_rows(b, first, last, m, sink);
-    };
-    if (concurrency_ <= 1) return fold_whole(0, b.size());
-    const int level = level_of(tiles_of(elements_of(b)), b.size() == 1 ? 64 : 16, grain_of<M>);
-    const auto chunks = narrow > 0 ? chunks_of_columns(b, level, grain_of<M>, narrow) : chunks_of(b, level, grain_of<M>, group);
-    if (chunks.size() <= 1) return fold_whole(0, b.size());
-    std::vector<std::vector<forest<state_of<M>>>> parts(chunks.size());  // of every row of a chunk
-    each(static_cast<index>(chunks.size()), [&](index i) {
-      const chunk& c = chunks[static_cast<std::size_t>(i)];
-      auto& part = parts[static_cast<std::size_t>(i)];
-      if (!c.is_part) return fold_whole(c.first, c.last);
-      if constexpr (goes_abreast<M, Batch>()) {
-        if (narrow > 0) {
-          part = groups(m).fold_tiles(b.grid_at(c.row, narrow), c.first, c.last);
-          return;
-        }
-      }
-      part.push_back(fold_tiles(m, b[c.row], c.first, c.last));
-    });
-    for (std::size_t i = 0; i < chunks.size();) {
-      if (!chunks[i].is_part) {
-        ++i;
-        continue;
-      }
-      const index row = chunks[i].row;
-      auto whole = std::move(parts[i]);
-      for (++i; i < chunks.size() && chunks[i].is_part && chunks[i].row == row; ++i) {
-        for (std::size_t k = 0; k < whole.size(); ++k) whole[k].append(m, std::move(parts[i][k]));
-      }
-      for (std::size_t k = 0; k < whole.size(); ++k) sink(row + static_cast<index>(k), *std::move(whole[k]).value(m));
-    }
+    const auto whole = [&](index first, index last) { fold_rows(b, first, last, m, sink); };
+    const auto part = [&](const chunk& c) { return std::vector{fold_tiles(m, b[c.row], c.first, c.last)}; };
+    if (concurrency() <= 1) return whole(0, b.size());
+    fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, 1), b.size(), m, sink, whole, part);
   }
-
-  /// The same of columns that stand side by side, of which element i is projection(x, i).
-  template <gridded Batch, class M, class Projection, class Sink>
-  void fold_columns(const Batch& b, const M& m, const Projection& projection, const Sink& sink) const {
-    using groups = group_fold<M, element_in<Batch>, Projection>;
-    const auto fold_some = [&](index first, index last) { groups(m, projection)(b, first, last, sink); };
-    const int level = level_of(tiles_of(elements_of(b)), 16, grain_of<M>);
-    const auto chunks = chunks_of(b, level, grain_of<M>, rows_of_chunk(b, groups::columns_together, concurrency_));
-    if (chunks.size() <= 1) return fold_some(0, b.size());
-    each(static_cast<index>(chunks.size()), [&](index i) {
-      fold_some(chunks[static_cast<std::size_t>(i)].first, chunks[static_cast<std::size_t>(i)].last);
-    });
+  /// The same of rows that go in groups, of which element i is seen(x, i). Returns false where rows had better go alone.
+  template <gridded Batch, class M, class Seen, class Sink>
+  bool fold_abreast(const Batch& b, const M& m, const Seen& seen, const Sink& sink) const {
+    using groups = group_fold<M, element_in<Batch>, Seen>;
+    const index columns = groups::columns_to_cut(b, concurrency());
+    const index group = columns > 0 ? columns : cut_.group_of(b, b, groups::longest);
+    if (group <= 1) return false;
+    const auto whole = [&](index first, index last) { groups(m, seen)(b, first, last, sink); };
+    const auto part = [&](const chunk& c) { return groups(m, seen).fold_tiles(b.grid_at(c.row, columns), c.first, c.last); };
+    if (concurrency() <= 1) {
+      whole(0, b.size());
+    } else if (columns > 0) {
+      fold_chunks(cut_.for_fold_of_columns(b, grain_of<M>, columns), b.size(), m, sink, whole, part);
+    } else {
+      const index rows = rows_of_chunk(b, groups::columns_together, concurrency());
+      fold_chunks(cut_.for_fold(b, grain_of<M>, 16, rows), b.size(), m, sink, whole, part);
+    }
+    return true;
   }
 
   /// out[row][i] = answer(state) of the first i + 1 elements of every source of a batch, or of the first i: exclusive.
   template <batch Batch, batch Out, class M, class Answer>
   void scan(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer) const {
-    using place = place_of<std::remove_cvref_t<decltype(out[0])>>;
-    using element = element_of<std::remove_cvref_t<decltype(b[0])>>;
-    using scanner = tile_scanner<M, element, place, Answer>;
-    const index elements = elements_of(b);
-    const bool past_caches = static_cast<std::size_t>(elements) > cached_output_bytes / sizeof(place);
-    using groups = group_scan<M, element, place, Answer>;
-    index group = 1;
-    if constexpr (scans_abreast<M, Batch, Out>()) {
-      group = group_of(b, out, groups::longest);
-      if (group > 1) group = rows_of_chunk(b, groups::columns_together, concurrency_);
-    }
-    const auto scan_rows = [&](index first, index last) {
-      if constexpr (scans_abreast<M, Batch, Out>()) {
-        if (group > 1) return groups(m, kind, answer, past_caches)(b, out, first, last);
+    using place = place_of<source_in<Out>>;
+    using element = element_in<Batch>;
+    const bool past_caches = static_cast<std::size_t>(elements_of(b)) > cached_output_bytes / sizeof(place);
+    if constexpr (scans_columns<Batch, Out>) {
+      if (const index columns = columns_to_set_apart<M>(b, out); columns > 0) {
+        using scanner = columns_scanner<M, element, place, Answer>;
+        const row_of<M> of_row{m, columns};
+        return scan_sources<scanner>(matrices{b, columns}, matrices{out, columns}, of_row, kind, answer, past_caches, columns);
       }
-      scanner scan(m, kind, answer, past_caches);
-      for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
-      scan.finish();
-    };
-    const int level = std::max(level_of(tiles_of(elements), 8), b.size() > 1 ? turns_level : 0);
-    const std::vector<chunk> chunks = chunks_of(b, level, index{1} << level, group);
-    if (chunks.size() <= 1) return scan_rows(0, b.size());
-    std::vector<chunk> whole;
-    std::ranges::copy_if(chunks, std::back_inserter(whole), [](const chunk& c) { return !c.is_part; });
-    if (!whole.empty()) {
-      each(static_cast<index>(whole.size()), [&](index i) {
-        scan_rows(whole[static_cast<std::size_t>(i)].first, whole[static_cast<std::size_t>(i)].last);
-      });
     }
-    for (const chunk& c : chunks) {
-      if (!c.is_part || c.first != 0) continue;
-      carry_chain<M> chain(m);
-      scan_by_turns<scanner>(chain, b[c.row], out[c.row], m, kind, answer, past_caches);
+    if constexpr (scans_abreast<M, Batch, Out>()) {
+      using groups = group_scan<M, element, place, Answer>;
+      if (cut_.group_of(b, out, groups::longest) > 1) {
+        const index rows = rows_of_chunk(b, groups::columns_together, concurrency());
+        return each_whole(cut_.for_scan(b, 1, rows), b.size(), [&](index first, index last) {
+          groups(m, kind, answer, past_caches)(b, out, first, last);
+        });
+      }
     }
+    scan_sources<tile_scanner<M, element, place, Answer>>(b, out, m, kind, answer, past_caches, 1);
   }
 
   /// The same for one source that begins at a tile boundary, after the tiles in `chain`, to which it adds its own.
@@ -179,7 +123,7 @@ class pool {
     using place = place_of<Out>;
     using scanner = tile_scanner<M, element_of<Source>, place, Answer>;
     const bool past_caches = static_cast<std::size_t>(s.size()) > cached_output_bytes / sizeof(place);
-    if (concurrency_ > 1 && tiles_of(s.size()) > grain_tiles) {
+    if (concurrency() > 1 && tiles_of(s.size()) > grain_tiles) {
       return scan_by_turns<scanner>(chain, s, out, m, kind, answer, past_caches);
     }
     scanner scan(m, kind, answer, past_caches);
@@ -190,7 +134,7 @@ class pool {
   /// body(0), ..., body(n - 1), each once; `cost` is an estimate of one call in nanoseconds.
   template <class Body>
   void for_each(index n, double cost, const Body& body) const {
-    const double workers = static_cast<double>(concurrency_);
+    const double workers = static_cast<double>(concurrency());
     const double total = static_cast<double>(n) * cost;
     const auto groups = static_cast<index>(
         std::min({static_cast<double>(n), total / grain_nanoseconds, workers <= 1 ? 1.0 : 16 * workers}));
@@ -204,85 +148,68 @@ class pool {
   }
 
  private:
-  /// The tiles [first, last) of a long source, or the whole rows [first, last) if `is_part` is false.
-  struct chunk {
-    index row;
-    index first;
-    index last;
-    bool is_part;
-  };
-
-  static index elements_of(const auto& batch) {
-    index elements = 0;
-    for (index row = 0; row < batch.size(); ++row) elements += batch[row].size();
-    return elements;
-  }
-
-  /// The number of rows that a thread sweeps at once.
-  template <batch In, batch Out>
-  [[nodiscard]] index group_of(const In& in, const Out& out, index longest) const {
-    const index group = group_rows(in, out, longest);
-    return group > 1 && are_enough(*this, in.size(), in[0].size()) ? group : 1;
-  }
-
-  /// The level of parts: 2^level tiles, aligned, at least `grain`; where there are many tiles, about `a_worker` parts for each
-  /// worker, and fewer as long as they are small. It affects speed only: any level gives the same bits.
-  [[nodiscard]] int level_of(index tiles, index a_worker, index grain = grain_tiles) const {
-    const index workers = std::max<index>(concurrency_, 1);
-    int level = std::countr_zero(static_cast<std::uint64_t>(grain));
-    const auto parts_exceed = [&](index each) { return (tiles >> level) > each * workers; };
-    while (parts_exceed(a_worker) || (level < small_level && parts_exceed(few_parts))) ++level;
-    return level;
-  }
-  /// Parts of 2^level tiles of the rows that are longer, and of the others as many together as have `grain` tiles.
-  template <batch Batch>
-  [[nodiscard]] std::vector<chunk> chunks_of(const Batch& b, int level, index grain, index group) const {
-    std::vector<chunk> chunks;
-    if (concurrency_ <= 1) return chunks;
-    const index whole = index{1} << level;
-    const index enough = grain * tile_elements;
-    index first = 0, elements = 0;
-    const auto close = [&](index row) {
-      if (first < row) chunks.push_back({0, first, row, false});
-      elements = 0;
-    };
-    for (index row = 0; row < b.size(); ++row) {
-      const index n = b[row].size();
-      if (n > whole * tile_elements && group == 1) {
-        close(row);
-        for (index t = 0; t < tiles_of(n); t += whole) {
-          chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});
-        }
-        first = row + 1;
-      } else if ((elements += n + 16) >= enough && (row + 1 - first) % group == 0) {
-        close(row + 1);
-        first = row + 1;
+  /// Folds chunks of `rows`: whole(first, last) does whole rows, and part(chunk) hands up a forest for each row of a part.
+  template <class M, class Sink, class Whole, class Part>
+  void fold_chunks(const std::vector<chunk>& chunks, index rows, const M& m, const Sink& sink, const Whole& whole,
+                   const Part& part) const {
+    if (chunks.size() <= 1) return whole(0, rows);
+    std::vector<std::vector<forest<state_of<M>>>> parts(chunks.size());
+    each(static_cast<index>(chunks.size()), [&](index i) {
+      const chunk& c = chunks[static_cast<std::size_t>(i)];
+      if (!c.is_part) return whole(c.first, c.last);
+      parts[static_cast<std::size_t>(i)] = part(c);
+    });
+    for (std::size_t i = 0; i < chunks.size();) {
+      if (!chunks[i].is_part) {
+        ++i;
+        continue;
       }
+      const index row = chunks[i].row;
+      auto all = std::move(parts[i]);
+      for (++i; i < chunks.size() && chunks[i].is_part && chunks[i].row == row; ++i) {
+        for (std::size_t k = 0; k < all.size(); ++k) all[k].append(m, std::move(parts[i][k]));
+      }
+      for (std::size_t k = 0; k < all.size(); ++k) sink(row + static_cast<index>(k), *std::move(all[k]).value(m));
     }
-    close(b.size());
-    return chunks;
   }
-  /// The same of matrices that have `columns` each: parts of about 2^level tiles, or as many whole ones together.
-  template <batch Batch>
-  [[nodiscard]] std::vector<chunk> chunks_of_columns(const Batch& b, int level, index grain, index columns) const {
-    const index tiles = tiles_of(b[0].size()), some = std::max<index>((index{1} << level) / columns, 1);
-    if (tiles <= some) return chunks_of(b, level, grain, columns);
-    std::vector<chunk> chunks;
-    const auto whole = static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(some)));
-    for (index row = 0; row < b.size(); row += columns) {
-      for (index t = 0; t < tiles; t += whole) chunks.push_back({row, t, std::min(t + whole, tiles), true});
+
+  /// body(first, last) for the chunks of whole rows, or for all `rows` where one chunk has everything.
+  template <class Body>
+  void each_whole(std::vector<chunk> chunks, index rows, const Body& body) const {
+    if (chunks.size() <= 1) return body(0, rows);
+    std::erase_if(chunks, [](const chunk& c) { return c.is_part; });
+    if (chunks.empty()) return;
+    each(static_cast<index>(chunks.size()), [&](index i) {
+      body(chunks[static_cast<std::size_t>(i)].first, chunks[static_cast<std::size_t>(i)].last);
+    });
+  }
+
+  /// Scans every source by itself, long ones by all threads together. A source may be `columns` that go together.
+  template <class Scanner, class Batch, class Out, class M, class Answer>
+  void scan_sources(const Batch& b, const Out& out, const M& m, scan_kind kind, const Answer& answer, bool past_caches,
+                    index columns) const {
+    const std::vector<chunk> chunks = cut_.for_scan(b, columns, 1);
+    each_whole(chunks, b.size(), [&](index first, index last) {
+      Scanner scan(m, kind, answer, past_caches);
+      for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
+      scan.finish();
+    });
+    if (chunks.size() <= 1) return;
+    for (const chunk& c : chunks) {
+      if (!c.is_part || c.first != 0) continue;
+      carry_chain<M> chain(m);
+      scan_by_turns<Scanner>(chain, b[c.row], out[c.row], m, kind, answer, past_caches);
     }
-    return chunks;
   }
 
   /// Scans one long source. Workers take tiles in order. Each folds its tile, gets its carry as soon as the tiles before are
   /// folded, and puts its answers. A worker waits only briefly, because the tile it waits for may be suspended further up its
   /// own call stack (nested work); tiles left behind in this way are folded again at the end.
-  template <class Scanner, source Source, class Out, class M, class Answer>
+  template <class Scanner, class Source, class Out, class M, class Answer>
   void scan_by_turns(carry_chain<M>& chain, const Source& s, const Out& out, const M& m, scan_kind kind, const Answer& answer,
                      bool past_caches) const {
     const index tiles = tiles_of(s.size());
-    const index workers = std::min<index>(concurrency_, tiles);
+    const index workers = std::min<index>(concurrency(), tiles);
     carries<M> passed(chain);
     alignas(cache_line) std::atomic<index> taken = 0;
     std::atomic<bool> failed = false;
@@ -341,7 +268,7 @@ class pool {
 
   const void* owner_;
   void (*bulk_)(const void*, index, const task&);
-  int concurrency_;
+  cutter cut_;
 };
 
 template <class Self>
@@ -353,7 +280,7 @@ class threads {
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     if constexpr (numbers_columns<M, Batch>) {
-      if (are_columns(b.batch)) return worker().fold_columns(b.batch, m, b.projection, sink);
+      if (are_columns(b.batch) && worker().fold_abreast(b.batch, m, b.projection, sink)) return;
     }
     with_joined(b, m, [&](const auto& batch, const auto& joined) { worker().fold(batch, joined, sink); });
   }

@@ -131,8 +131,10 @@ class tile_scanner {
       const X* data = contiguous_from(s, first_);
       if (data != nullptr) {
         const std::size_t bytes = static_cast<std::size_t>(count_) * sizeof(X);
-        memory_.fetch(data + ahead * tile_elements, bytes);
-        find_pages_ahead(data, bytes, step_ * sizeof(X));
+        if (ahead > 0) {
+          memory_.fetch(data + ahead * tile_elements, bytes);
+          find_pages_ahead(data, bytes, step_ * sizeof(X));
+        }
       } else {
         if (copy_ == nullptr) copy_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(tile_elements));
         copy_elements(s, first_, count_, copy_.get());
@@ -190,11 +192,20 @@ class tile_scanner {
     }
   }
 
+  /// Both, where the carry is known.
+  template <source Source, class Out>
+  tile_summary<state> scan(const Source& s, index number, const tile_carry<state>& in, const Out& out) {
+    auto summary = fold(s, number, 1);
+    put(s, in, out);
+    return summary;
+  }
+
   void finish() {
     if (!past_caches_) return;
     memory_.finish();
     finish_past_caches();
   }
+  traffic& memory() { return memory_; }
 
  private:
   /// Whether answers, lane by lane, and prefixes overwrite elements that are no longer needed: a first-level cache is small.
@@ -312,16 +323,15 @@ class tile_scanner {
 
 /// All prefixes of one source after the tiles in `chain`, on one thread. The last tile is added to `chain` if the scan goes on
 /// from there.
-template <class Scanner, class M, source Source, class Out>
+template <class Scanner, class M, class Source, class Out>
 void scan_source(Scanner& scan, carry_chain<M>& chain, const Source& s, const Out& out, bool goes_on) {
   const index tiles = tiles_of(s.size());
   for (index t = 0; t < tiles; ++t) {
-    auto summary = scan.fold(s, t, 1);
-    scan.put(s, chain.next(), out);
+    auto summary = scan.scan(s, t, chain.next(), out);
     if (t + 1 < tiles || goes_on) chain.push(std::move(summary));
   }
 }
-template <class Scanner, class M, source Source, class Out>
+template <class Scanner, class M, class Source, class Out>
 void scan_source(Scanner& scan, const M& m, const Source& s, const Out& out) {
   carry_chain<M> chain(m);
   scan_source(scan, chain, s, out, false);

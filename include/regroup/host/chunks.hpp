@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a batch is cut into chunks for some workers. It affects speed only: any cut gives the same bits. Level: thread.
+#pragma once
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "regroup/host/abreast.hpp"
+#include "regroup/host/lanes.hpp"
+
+namespace regroup::host {
+
+/// Less work than this stays on the calling thread: several times the cost of waking a worker.
+inline constexpr index grain_tiles = 4;
+/// Parts of fewer than 2^small_level tiles are small: handing one out takes a third of a microsecond, as folding a tile of sums
+/// may. There are no more than `few_parts` of them for each worker.
+inline constexpr int small_level = 4;
+inline constexpr index few_parts = 4;
+/// What a fold by M leaves to the calling thread, in tiles, and the least that it hands out.
+template <class M>
+inline constexpr index grain_of = is_quick<M> ? index{1} << small_level : grain_tiles;
+/// Among several sources, only those of more than 2^turns_level tiles are scanned by all threads together.
+inline constexpr int turns_level = 4;
+
+/// The tiles [first, last) of a long source, or of all columns of a matrix from `row` on; or the whole rows [first, last) if
+/// `is_part` is false.
+struct chunk {
+  index row;
+  index first;
+  index last;
+  bool is_part;
+};
+
+inline index elements_of(const auto& batch) {
+  index elements = 0;
+  for (index row = 0; row < batch.size(); ++row) elements += batch[row].size();
+  return elements;
+}
+
+class cutter {
+ public:
+  explicit cutter(int workers) noexcept : workers_(workers) {}
+  [[nodiscard]] int workers() const noexcept { return workers_; }
+
+  /// The number of rows that a thread sweeps at once.
+  template <batch In, batch Out>
+  [[nodiscard]] index group_of(const In& in, const Out& out, index longest) const {
+    const index group = group_rows(in, out, longest);
+    return group > 1 && are_enough(workers_, in.size(), in[0].size()) ? group : 1;
+  }
+
+  /// For a fold: about `a_worker` parts for each worker, of no fewer than `grain` tiles; whole rows by groups.
+  template <batch Batch>
+  [[nodiscard]] std::vector<chunk> for_fold(const Batch& b, index grain, index a_worker, index group) const {
+    return chunks_of(b, level_of(tiles_of(elements_of(b)), a_worker, grain), grain, group);
+  }
+  /// The same of matrices that have `columns` each, by tiles of them all; or as many whole ones together.
+  template <batch Batch>
+  [[nodiscard]] std::vector<chunk> for_fold_of_columns(const Batch& b, index grain, index columns) const {
+    const int level = level_of(tiles_of(elements_of(b)), 16, grain);
+    const index tiles = tiles_of(b[0].size()), some = std::max<index>((index{1} << level) / columns, 1);
+    if (tiles <= some) return chunks_of(b, level, grain, columns);
+    std::vector<chunk> chunks;
+    const auto part = static_cast<index>(std::bit_floor(static_cast<std::uint64_t>(some)));
+    for (index row = 0; row < b.size(); row += columns) {
+      for (index t = 0; t < tiles; t += part) chunks.push_back({row, t, std::min(t + part, tiles), true});
+    }
+    return chunks;
+  }
+  /// For a scan, of sources that may be `columns` which go together.
+  [[nodiscard]] std::vector<chunk> for_scan(const auto& b, index columns, index group) const {
+    const int all = std::max(level_of(tiles_of(elements_of(b) * columns), 8, grain_tiles), b.size() > 1 ? turns_level : 0);
+    const int level = std::max(all - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(columns))) + 1, 0);
+    return chunks_of(b, level, index{1} << level, group);
+  }
+
+ private:
+  /// The level of parts: 2^level tiles, aligned, at least `grain`; where there are many tiles, about `a_worker` parts for each
+  /// worker, and fewer as long as they are small.
+  [[nodiscard]] int level_of(index tiles, index a_worker, index grain) const {
+    const index workers = std::max<index>(workers_, 1);
+    int level = std::countr_zero(static_cast<std::uint64_t>(grain));
+    const auto parts_exceed = [&](index each) { return (tiles >> level) > each * workers; };
+    while (parts_exceed(a_worker) || (level < small_level && parts_exceed(few_parts))) ++level;
+    return level;
+  }
+  /// Parts of 2^level tiles of the rows that are longer, and of the others as many together as have `grain` tiles.
+  [[nodiscard]] std::vector<chunk> chunks_of(const auto& b, int level, index grain, index group) const {
+    std::vector<chunk> chunks;
+    if (workers_ <= 1) return chunks;
+    const index whole = index{1} << level;
+    const index enough = grain * tile_elements;
+    index first = 0, elements = 0;
+    const auto close = [&](index row) {
+      if (first < row) chunks.push_back({0, first, row, false});
+      elements = 0;
+    };
+    for (index row = 0; row < b.size(); ++row) {
+      const index n = b[row].size();
+      if (n > whole * tile_elements && group == 1) {
+        close(row);
+        for (index t = 0; t < tiles_of(n); t += whole) {
+          chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});
+        }
+        first = row + 1;
+      } else if ((elements += n + 16) >= enough && (row + 1 - first) % group == 0) {
+        close(row + 1);
+        first = row + 1;
+      }
+    }
+    close(b.size());
+    return chunks;
+  }
+
+  int workers_;
+};
+
+}  // namespace regroup::host
