@@ -18,6 +18,7 @@ const transposers& best() {
 
 }  // namespace
 
+void bytes(const matrix& x) { best().bytes(x); }
 void half_words(const matrix& x) { best().half_words(x); }
 void words(const matrix& x) { best().words(x); }
 void long_words(const matrix& x) { best().long_words(x); }

@@ -15,8 +15,9 @@
 
 namespace regroup::host::transposition {
 
-/// Functions that transpose elements of 2, 4 and 8 bytes.
+/// Functions that transpose elements of 1, 2, 4 and 8 bytes.
 struct transposers {
+  void (*bytes)(const matrix&);
   void (*half_words)(const matrix&);
   void (*words)(const matrix&);
   void (*long_words)(const matrix&);
@@ -168,7 +169,8 @@ void transpose_by(const matrix& x) {
 
 template <int Bytes>
 constexpr transposers transposers_of() {
-  return {transpose_by<std::uint16_t, Bytes>, transpose_by<std::uint32_t, Bytes>, transpose_by<std::uint64_t, Bytes>};
+  return {transpose_by<std::uint8_t, Bytes>, transpose_by<std::uint16_t, Bytes>, transpose_by<std::uint32_t, Bytes>,
+          transpose_by<std::uint64_t, Bytes>};
 }
 
 }  // namespace

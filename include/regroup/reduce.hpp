@@ -20,6 +20,19 @@ namespace regroup {
 
 namespace verbs {
 
+/// Writes answers to a view, in C order.
+template <class Place>
+struct places {
+  view<Place> out;
+  template <class Answer>
+  void operator()(index row, Answer&& answer) const {
+    require_place_for<Place, Answer>();
+    out.data()[offset_of(row, out.extents(), out.strides())] = static_cast<Place>(std::forward<Answer>(answer));
+  }
+  /// The place of the first answer if the others follow it.
+  [[nodiscard]] Place* contiguous() const noexcept { return out.rank() == 1 && out.stride(0) == 1 ? out.data() : nullptr; }
+};
+
 /// Where the answers go: a function of (row, answer), or a view, span or container of `count` answers in C order, which must
 /// not share memory with the input.
 template <class Input, class Out>
@@ -28,11 +41,7 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
     const auto v = writable(out);
     require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
-    return [v]<class Answer>(index row, Answer&& answer) {
-      using place = std::remove_cvref_t<decltype(*v.data())>;
-      require_place_for<place, Answer>();
-      v.data()[offset_of(row, v.extents(), v.strides())] = static_cast<place>(std::forward<Answer>(answer));
-    };
+    return places{coalesced(v)};
   } else {
     static_assert(!std::ranges::range<Out>,
                   "regroup: answers go to a view, a span or a contiguous container (no std::vector<bool>), or to a function");
@@ -52,16 +61,30 @@ auto output(std::optional<Answer>& only) {
 
 /// Lowers states and puts their answers. Independent of the executor, so one instantiation serves all with the same worker.
 template <class M, class Put>
-auto lowered(const M& m, const Put& put) {
-  return [&](index row, const state_of<M>& s) { put(row, regroup::lower(m, s)); };
-}
+struct lowered {
+  const M& m;
+  const Put& put;
+  void operator()(index row, const state_of<M>& s) const { put(row, regroup::lower(m, s)); }
+  /// The same for the rows from `first` on: row first + k has the state state_at(k).
+  template <class StateAt>
+  void some(index first, index n, const StateAt& state_at) const {
+    if constexpr (requires { put.contiguous(); }) {
+      if (auto* const to = put.contiguous(); to != nullptr) {
+        using place = std::remove_reference_t<decltype(*to)>;
+        for (index k = 0; k < n; ++k) to[first + k] = static_cast<place>(regroup::lower(m, state_at(k)));
+        return;
+      }
+    }
+    for (index k = 0; k < n; ++k) (*this)(first + k, state_at(k));
+  }
+};
 
 /// Folds every source of a batch and puts the answers.
 template <executor Executor, class Batch, class M, class Projection, class Put>
 void fold(const Executor& ex, const Batch& b, const M& m, const Projection& projection, const Put& put) {
   const projected_batch<Batch, Projection> seen{b, projection};
   require_monoid<M, element_of<decltype(seen[0])>>();
-  ex.fold(seen, m, lowered(m, put));
+  ex.fold(seen, m, lowered<M, Put>{m, put});
 }
 
 }  // namespace verbs

@@ -3,6 +3,7 @@
 // them are a batch (batch.hpp).
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <functional>
 #include <iterator>
@@ -40,7 +41,47 @@ struct lattice {
 
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr T& operator[](index i) const noexcept { return first[offset_of(i, *extents, *strides)]; }
+  /// As regroup::visit: only the first element's place is divided for; the last axis is a loop.
+  template <class Body>
+  constexpr void visit(index from, index n, const Body& body) const {
+    const int last = extents->size() - 1;
+    shape at = *extents;  // of the next run along the last axis
+    index offset = 0;
+    for (int a = last; a >= 0; --a) {
+      at[a] = a > 0 ? from % (*extents)[a] : from;
+      from /= (*extents)[a];
+      offset += at[a] * (*strides)[a];
+    }
+    const index step = (*strides)[last];
+    for (index k = 0; k < n;) {
+      const index run = std::min((*extents)[last] - at[last], n - k);
+      T* const x = first + offset;
+      if (step == 1) {
+        for (index i = 0; i < run; ++i) body(k + i, x[i]);
+      } else {
+        for (index i = 0; i < run; ++i) body(k + i, x[i * step]);
+      }
+      k += run;
+      at[last] += run;
+      offset += run * step;
+      for (int a = last; a > 0 && at[a] == (*extents)[a]; --a) {
+        offset += (*strides)[a - 1] - at[a] * (*strides)[a];
+        at[a] = 0;
+        ++at[a - 1];
+      }
+    }
+  }
 };
+
+/// Calls body(k, element k) for the n >= 1 elements of a source from position `first` on, k from 0.
+template <class Source, class Body>
+constexpr void visit(const Source& s, index first, index n, const Body& body) {
+  if constexpr (requires { s.visit(first, n, body); }) {
+    s.visit(first, n, body);
+  } else {
+    for (index k = 0; k < n; ++k) body(k, s[first + k]);
+  }
+}
 
 // As in monoid.hpp.
 #if defined(__clang__)
@@ -104,12 +145,20 @@ struct projected {
   static constexpr bool is_of_temporary = !std::is_reference_v<element> && std::is_rvalue_reference_v<result>;
   Source source;
   Projection projection;
+  using seen = std::conditional_t<is_of_temporary, std::remove_cvref_t<result>, result>;
   [[nodiscard]] constexpr index size() const noexcept { return source.size(); }
-  constexpr std::conditional_t<is_of_temporary, std::remove_cvref_t<result>, result> operator[](index i) const {
+  constexpr seen operator[](index i) const { return of(source[i], i); }
+  template <class Body>
+  constexpr void visit(index first, index n, const Body& body) const {
+    regroup::visit(source, first, n, [&](index k, auto&& x) { body(k, of(static_cast<element>(x), first + k)); });
+  }
+
+ private:
+  constexpr seen of(element x, [[maybe_unused]] index i) const {
     if constexpr (is_numbered) {
-      return std::invoke(projection, source[i], i);
+      return std::invoke(projection, static_cast<element>(x), i);
     } else {
-      return std::invoke(projection, source[i]);
+      return std::invoke(projection, static_cast<element>(x));
     }
   }
 };

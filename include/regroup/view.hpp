@@ -160,8 +160,9 @@ class view {
     ((offset += static_cast<index>(i) * strides_[axis++]), ...);
     return data_[offset];
   }
-  /// The `i`-th subarray along the first axis, one rank lower.
+  /// The `i`-th subarray along the first axis, one rank lower. Throws shape_error for rank 0.
   [[nodiscard]] constexpr view operator[](index i) const {
+    if (rank() == 0) throw_shape("a view of rank 0 is one element and has no subarrays; read it as v()");
     return {data_ + i * strides_[0], shape(std::span(extents_.begin() + 1, extents_.end())),
             shape(std::span(strides_.begin() + 1, strides_.end()))};
   }

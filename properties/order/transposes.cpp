@@ -36,11 +36,11 @@ struct several {
 template <class X>
 class transposes : public testing::Test {};
 using sizes =
-    testing::Types<std::uint16_t, std::uint32_t, std::uint64_t, several<std::uint16_t>, several<std::uint64_t>>;
+    testing::Types<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t, several<std::uint16_t>, several<std::uint64_t>>;
 TYPED_TEST_SUITE(transposes, sizes);
 
 TYPED_TEST(transposes, moves_each_element_to_its_lane_and_back) {
-  const TypeParam untouched(50000);
+  const auto untouched = static_cast<TypeParam>(50000);
   std::vector<TypeParam> x;
   for (index i = 0; i < tile_elements; ++i) x.emplace_back(i);
   std::vector<index> counts = {tile_elements, tile_elements - 1, tile_elements / 2 + 5, 3000};
@@ -59,7 +59,7 @@ TYPED_TEST(transposes, moves_each_element_to_its_lane_and_back) {
 }
 
 TYPED_TEST(transposes, takes_columns_apart_and_puts_them_back) {
-  const TypeParam untouched(50000);
+  const auto untouched = static_cast<TypeParam>(50000);
   for (index columns = 1; columns <= 20; ++columns) {
     for (const index rows : {1, 2, 7, 16, 33, 130}) {
       const index wide = columns + rows % 2, apart = rows + 3;  // dense, or not

@@ -146,6 +146,7 @@ TEST(malformed, thread_counts_views_and_positions) {
   expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {much, much, 3}); }, "more elements than can be counted");
   expect_sentence<regroup::shape_error>([&] { regroup::view<int>(&x, {much, much, 0}, {0, 0, 0}); });
   expect_sentence<regroup::shape_error>([&] { (void)regroup::row_major({much, much}); });
+  expect_sentence<regroup::shape_error>([&] { (void)regroup::view<int>(&x, regroup::shape{})[0]; });
   EXPECT_EQ(regroup::view<int>(&x, {much, much / 4}, {0, 0}).size(), std::numeric_limits<regroup::index>::max() / 2 + 1);
   expect_sentence<regroup::argument_error>([] { regroup::accumulator acc{sum{}, -1}; });
 }

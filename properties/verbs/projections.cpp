@@ -136,6 +136,15 @@ TEST(projections, of_positions) {
     for (index c = 0; c < columns; ++c) expect(of_columns[static_cast<std::size_t>(c)], first_largest(c, rows, columns));
     regroup::reduce_rows(ex, view(memory.data(), {rows, 4500}, {columns, 2}), of_rows, m, numbered);
     for (index r = 0; r < rows; ++r) expect(of_rows[static_cast<std::size_t>(r)], first_largest(r * columns, 4500, 2));
+    const index wide = columns / 3 / 2 * 2;  // every third element, in halves of a row: several axes that do not join
+    const view thirds(memory.data(), {2, rows, wide / 2}, {wide / 2 * 3, columns, 3});
+    std::vector<regroup::indexed<float>> of_halves(rows), of_short(rows * 2);
+    regroup::reduce_axes(ex, thirds, {0, 2}, of_halves, m, numbered);
+    for (index r = 0; r < rows; ++r) expect(of_halves[static_cast<std::size_t>(r)], first_largest(r * columns, wide, 3));
+    regroup::reduce_rows(ex, view(memory.data(), {rows, 2, 21}, {columns, 100, 1}), of_short, m, numbered);
+    for (index r = 0; r < 2 * rows; ++r) {
+      expect(of_short[static_cast<std::size_t>(r)], first_largest(r / 2 * columns + r % 2 * 100, 21, 1));
+    }
     const std::vector<index> cuts = {0, 17, 17, 40'000, rows * columns};
     regroup::reduce_segments(ex, memory, cuts, of_segments, m, numbered);
     for (std::size_t s = 0; s < 4; ++s) expect(of_segments[s], first_largest(cuts[s], cuts[s + 1] - cuts[s], 1));

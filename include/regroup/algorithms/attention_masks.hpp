@@ -150,7 +150,7 @@ struct softcap {
       constexpr Real itself = std::same_as<Real, float> ? Real(0x1p-13) : Real(0x1p-27);  // tanh(x) = x within u / 2
       const Real c = std::same_as<Real, float> ? static_cast<Real>(narrow) : static_cast<Real>(wide);
       const Real x = score / c;
-      return math::select(math::abs(x) < itself, score, c * math::tanh(x));
+      return math::select(math::abs(x) < itself, score, math::product(c, math::tanh(x)));
     }
   };
   template <class Extents>

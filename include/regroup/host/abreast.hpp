@@ -226,13 +226,12 @@ class group_fold {
   void operator()(const Batch& b, index first, index last, const Sink& sink) {
     while (first < last) {
       grid<const X> g = b.grid_at(first, std::min(last - first, columns_together));
-      const auto to = [&](index k, const state& s) { sink(first + k, s); };
       const bool has_all = is_matrix(g);
       if (!has_all && (!goes_by_columns || g.pitch != 1 || fewest_columns > g.rows)) g.rows = std::min(g.rows, abreast);
       if constexpr (has_positions) {
-        fold(g, to);
+        fold(g, first, sink);
       } else if (has_all || g.rows >= abreast || (g.stride != 1 && g.rows >= abreast / 2)) {
-        fold(g, to);
+        fold(g, first, sink);
       } else {
         fold_rows(b, first, first + g.rows, m_, sink);
       }
@@ -252,16 +251,20 @@ class group_fold {
   }
 
  private:
-  /// sink(k, state) for every row k of a grid of a group or part of it, or of some groups of columns, of at least one element.
+  /// sink(row + k, state) for every row k of a grid of a group or part of it, or of some groups of columns, of at least one
+  /// element.
   template <class Sink>
-  void fold(const grid<const X>& g, const Sink& sink) {
+  void fold(const grid<const X>& g, index row, const Sink& sink) {
     if (g.length <= tile_elements) {
       const auto* const leaves = fold_tile(g, 0, asks(g));
-      for (index k = 0; k < g.rows; ++k) sink(k, leaf_of_row(leaves, k, g.rows));
+      for (index p = 0; p < groups_of(g.rows); ++p) {
+        const index k = p * abreast, shared = k - first_of_group(p, g.rows);
+        sink_some(sink, row + k, std::min(abreast, g.rows - k), [&](index i) { return leaves[p].get(shared + i); });
+      }
       return;
     }
     const auto nodes = fold_tiles(g, 0, tiles_of(g.length));
-    for (index k = 0; k < g.rows; ++k) sink(k, *nodes[static_cast<std::size_t>(k)].value(m_));
+    for (index k = 0; k < g.rows; ++k) sink(row + k, *nodes[static_cast<std::size_t>(k)].value(m_));
   }
   /// Whether rows are to be prefetched: not where a cache has them all.
   static bool asks(const grid<const X>& g) { return g.length * g.rows * index{sizeof(X)} > index{1} << 20; }

@@ -121,7 +121,7 @@ template <source Source>
 void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
   using element = element_of<Source>;
   run<is_plain<element, element> && !requires { s.contiguous(); }>([&] {
-    for (index i = 0; i < n; ++i) to[i] = s[first + i];
+    regroup::visit(s, first, n, [&](index k, const auto& x) { to[k] = x; });
   });
 }
 
@@ -159,6 +159,14 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   }
 }
 
+/// Whether a source is one of elements in memory, or that can be copied there, which a projection can number as they are read.
+template <class Source>
+inline constexpr bool can_be_numbered = false;
+template <class Source, class Projection>
+  requires requires(const Projection& p, const element_of<Source>* x) { p.of(x, index{}); }
+inline constexpr bool can_be_numbered<projected<Source, Projection>> =
+    is_movable<element_of<Source>> && !numbered<Source>;
+
 /// Calls body(tile) with the elements [first, first + n) of a source: in place if they are contiguous or must not be copied,
 /// else copied.
 template <source Source, class Body>
@@ -168,10 +176,10 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
     if (n < s.size()) find_pages_ahead(load.first, static_cast<std::size_t>(n) * sizeof(*load.first));
     body(tile(load, n));
   };
-  if constexpr (requires { s.projection.of(contiguous(s.source), first); }) {
-    if (const auto* const data = contiguous(s.source); data != nullptr) {
-      return in_memory(load_numbered(s.projection.of(data + first, first)));
-    }
+  if constexpr (can_be_numbered<Source>) {
+    return with_tile(s.source, first, n, [&](const auto& t) {
+      body(tile(load_numbered(s.projection.of(t.load().first, first)), n));
+    });
   }
   if (const auto data = contiguous(s); data != nullptr) {
     in_memory(load_from<element>{data + first});
@@ -186,20 +194,42 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
   }
 }
 
-/// Contiguous elements: at least one, at most a tile.
+/// Contiguous elements, at most a tile.
 template <class X>
 struct stretch {
   const X* first;
   index size;
 };
 
-/// The leaves of `n` <= L stretches, by one dispatched call that all verbs share.
-template <class M, class X>
-void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M>>& leaves) {
+/// The states of `n` <= L stretches, whose elements are read by load(first), by one dispatched call that all verbs share.
+template <class M, class X, class Load>
+void fold_leaves(const M& m, const stretch<X>* from, index n, columns<state_of<M>>& leaves, const Load& load) {
   run<is_plain<state_of<M>, X>>([&] {
-    for (index k = 0; k < n; ++k) leaves.set(k, host::leaf(m, tile<load_from<X>>{{from[k].first}, from[k].size}));
+    for (index k = 0; k < n; ++k) {
+      const auto& [first, size] = from[k];
+      leaves.set(k, size == 0 ? m.identity() : host::leaf(m, tile(load(first), size)));
+    }
   });
 }
+/// sink(first + k, state_at(k)) for k < n, dispatched since answers may take fma.
+template <class Sink, class StateAt>
+void sink_some(const Sink& sink, index first, index n, const StateAt& state_at) {
+  dispatch([&] {
+    if constexpr (requires { sink.some(first, n, state_at); }) {
+      sink.some(first, n, state_at);
+    } else {
+      for (index k = 0; k < n; ++k) sink(first + k, state_at(k));
+    }
+  });
+}
+
+/// How elements are read where they are.
+struct as_they_lie {
+  template <class X>
+  constexpr auto operator()(const X* first) const {
+    return load_from<X>{first};
+  }
+};
 
 /// The leaf of a tile of at least one element, or what it adds to the state `before`.
 template <class M, class Load, class... State>
@@ -215,7 +245,7 @@ requires is_plain<state_of<M>, X>
 state_of<M> leaf_of(const M& m, const tile<load_from<X>>& t) {
   const stretch<X> all{t.load().first, t.size()};
   columns<state_of<M>> leaf;
-  fold_leaves(m, &all, 1, leaf);
+  fold_leaves(m, &all, 1, leaf, as_they_lie{});
   return leaf.get(0);
 }
 
@@ -258,32 +288,56 @@ state_of<M> fold_source(const M& m, const Source& s) {
   return *std::move(state);
 }
 
+/// fold_rows, where element i of a row is that of row elements(row), as load(its address) reads it.
+template <class Batch, class M, class Sink, class Elements, class Load>
+void fold_short_rows(const Batch& b, index first, index last, const M& m, const Sink& sink, const Elements& elements,
+                     const Load& load) {
+  using element = element_of<std::remove_cvref_t<decltype(elements(b[first]))>>;
+  std::array<stretch<element>, lanes> together;
+  columns<state_of<M>> states;
+  std::unique_ptr<element[]> copies;
+  while (first < last) {
+    index n = 0, copied = 0;
+    for (; n < std::min(last - first, lanes); ++n) {
+      const auto row = elements(b[first + n]);
+      const index size = row.size();
+      const element* data = contiguous(row);
+      if (size > tile_elements) break;
+      if (data != nullptr || size == 0) {
+        find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(element));
+      } else if constexpr (is_movable<element>) {
+        if (copied + size > tile_elements) break;
+        if (copies == nullptr) copies = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(tile_elements));
+        data = copies.get() + copied;
+        copy_elements(row, 0, size, copies.get() + copied);
+        copied += size;
+      } else {
+        break;
+      }
+      together[static_cast<std::size_t>(n)] = {data, size};
+    }
+    if (n > 0) {
+      fold_leaves(m, together.data(), n, states, load);
+      sink_some(sink, first, n, [&](index k) { return states.get(k); });
+    } else {
+      sink(first, fold_source(m, b[first]));
+      n = 1;
+    }
+    first += n;
+  }
+}
+
 /// Calls sink(row, state) for the sources [first, last) of a batch. Short sources of plain states that own no memory share
-/// one dispatched call.
+/// dispatched calls, also of the sink; those that are not contiguous are copied first.
 template <batch Batch, class M, class Sink>
 void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& sink) {
-  using source = std::remove_cvref_t<decltype(b[0])>;
-  using element = element_of<source>;
-  if constexpr (is_plain<state_of<M>, element> && std::is_trivially_copyable_v<source>) {
-    std::array<stretch<element>, lanes> together;
-    columns<state_of<M>> states;
-    while (first < last) {
-      index n = 0;
-      for (; n < std::min(last - first, lanes); ++n) {
-        const auto row = b[first + n];
-        const auto* const data = contiguous(row);
-        if (data == nullptr || row.size() == 0 || row.size() > tile_elements) break;
-        find_pages_ahead(data, static_cast<std::size_t>(row.size()) * sizeof(element));
-        together[static_cast<std::size_t>(n)] = {data, row.size()};
-      }
-      if (n > 0) {
-        fold_leaves(m, together.data(), n, states);
-        for (index k = 0; k < n; ++k) sink(first + k, states.get(k));
-      } else {
-        sink(first, fold_source(m, b[first]));
-        n = 1;
-      }
-      first += n;
+  using source = source_in<Batch>;
+  if constexpr (is_plain<state_of<M>, element_of<source>> && std::is_trivially_copyable_v<source>) {
+    if constexpr (can_be_numbered<source>) {
+      const auto as_numbered = [&b, first](const auto* x) { return load_numbered(b[first].projection.of(x, 0)); };
+      fold_short_rows(b, first, last, m, sink, [](const source& s) { return s.source; }, as_numbered);
+    } else {
+      fold_short_rows(b, first, last, m, sink, std::identity{}, as_they_lie{});
     }
   } else {
     for (index row = first; row < last; ++row) sink(row, fold_source(m, b[row]));

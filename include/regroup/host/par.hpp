@@ -8,6 +8,7 @@
 #include <string>
 
 #include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -54,10 +55,10 @@ class parallel : public host::threads<parallel> {
 
  private:
   struct owned {
-    /// More than TBB would have begin of its own accord. It takes the least of all such limits, so each is as large.
-    static constexpr int most_threads = 256;
+    /// TBB takes the least of all such limits, so each is as large as 256, or what TBB would have begin of its own accord.
+    static int most_threads() { return std::max(256, tbb::info::default_concurrency()); }
     explicit owned(int count)
-        : allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(std::max(count, most_threads))),
+        : allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(std::max(count, most_threads()))),
           arena(count) {}
     tbb::global_control allowed;
     tbb::task_arena arena;

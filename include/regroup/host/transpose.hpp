@@ -23,7 +23,8 @@ struct matrix {
   index to_pitch, rows, columns;
   traffic* meanwhile;
 };
-/// Elements of 2, 4 and 8 bytes, by squares in registers of the best instruction set.
+/// Elements of 1, 2, 4 and 8 bytes, by squares in registers of the best instruction set.
+void bytes(const matrix& x);
 void half_words(const matrix& x);
 void words(const matrix& x);
 void long_words(const matrix& x);
@@ -35,7 +36,9 @@ requires std::is_trivially_copyable_v<X>
 void transpose(const X* from, index from_pitch, X* to, index to_pitch, index rows, index columns,
                traffic* meanwhile = nullptr) {
   const transposition::matrix x{from, from_pitch, to, to_pitch, rows, columns, meanwhile};
-  if constexpr (sizeof(X) == 2) {
+  if constexpr (sizeof(X) == 1) {
+    transposition::bytes(x);
+  } else if constexpr (sizeof(X) == 2) {
     transposition::half_words(x);
   } else if constexpr (sizeof(X) == 4) {
     transposition::words(x);

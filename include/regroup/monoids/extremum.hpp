@@ -86,6 +86,18 @@ struct extremum_of_tiles : extremum<Sign, T> {
     requires requires(const Tile& tile) { tile.load().numbered; }
   constexpr indexed<T> lift_tile(const Tile& tile) const {
     const auto value_of = [](const auto& x) { return static_cast<T>(x.value); };
+    constexpr index few = 32;  // are sooner compared one after another
+    if (tile.size() <= few) {
+      T extreme = value_of(tile[0]);
+      index at = 0;
+      for (index i = 1; i < tile.size(); ++i) {
+        const T value = value_of(tile[i]);
+        const bool is_first = precedes<Sign>(value, extreme);
+        extreme = is_first ? value : extreme;
+        at = is_first ? i : at;
+      }
+      return this->lift(tile[at]);
+    }
     const T extreme = tile.fold(std::conditional_t<(Sign > 0), minimum<T>, maximum<T>>{}, value_of);
     const auto is_there = [&](index i) {
       const T value = value_of(tile[i]);

@@ -39,9 +39,9 @@ std::vector<std::byte> saved(const std::vector<Part>& parts) {
   }
   return all;
 }
-/// The accumulators that `saved` wrote, of the same type as those in `alike`.
+/// The accumulators that `saved` wrote.
 template <class Part, class M>
-std::vector<Part> loaded(const std::vector<Part>& /*alike*/, const M& m, std::span<const std::byte> all) {
+std::vector<Part> loaded(const M& m, std::span<const std::byte> all) {
   std::vector<Part> parts;
   while (!all.empty()) {
     std::uint64_t size = 0;
@@ -164,7 +164,7 @@ class ranks {
     communicator::attempt attempted(*comm_);
     auto parts = parts_of(attempted, b, first, count, m);
     comm_->join(attempted, [&] { return saved(parts); }, [&](std::span<const std::byte> bytes) {
-      const auto after = loaded(parts, m, bytes);
+      const auto after = loaded<typename decltype(parts)::value_type>(m, bytes);
       for (std::size_t k = 0; k < parts.size(); ++k) parts[k].merge(after[k]);
     });
     const auto states = [&] {
@@ -197,7 +197,7 @@ class ranks {
       preceding.resize(ends.size());
     });
     comm_->join_before(attempted, [&] { return saved(parts); }, [&](std::span<const std::byte> bytes) {
-      const auto comes = loaded(parts, in_order, bytes);
+      const auto comes = loaded<part>(in_order, bytes);
       for (std::size_t k = 0; k < parts.size(); ++k) {
         for (part* const p : {&before[k], &parts[k]}) {
           part joined = comes[k];
