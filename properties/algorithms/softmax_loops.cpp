@@ -124,6 +124,54 @@ void rows_apart() {
   }
 }
 
+/// Matrices of few columns each: every column has the bits of the row alone, whatever its matrix and its place in it.
+template <class X, class Y>
+void few_columns() {
+  using real = regroup::widened<X>;
+  constexpr index matrices = 41;
+  for (const index n : {1, 3, 40, 513, 5000}) {
+    const std::vector<X> xs = elements<X>(n);
+    std::vector<Y> alone(xs.size());
+    std::vector<real> sums(rows);
+    for (index r = 0; r < rows; ++r) {
+      softmax(regroup::seq, view<const X>(xs.data() + r * n, {n}), view<Y>(alone.data() + r * n, {n}),
+              {.logsumexp = view<real>(sums.data() + r, regroup::shape{})});
+    }
+    for (const index columns : {1, 2, 3, 4, 5, 7}) {
+      std::vector<X> memory(static_cast<std::size_t>(matrices * n * columns));
+      std::vector<Y> results(memory.size());
+      std::vector<real> found(static_cast<std::size_t>(matrices * columns));
+      const view<X> x(memory.data(), {matrices, n, columns});
+      const view<Y> y(results.data(), {matrices, n, columns});
+      const auto row_of = [&](index b, index c) { return (b * columns + c) % rows; };
+      for (index b = 0; b < matrices; ++b) {
+        for (index i = 0; i < n; ++i) {
+          for (index c = 0; c < columns; ++c) x(b, i, c) = xs[static_cast<std::size_t>(row_of(b, c) * n + i)];
+        }
+      }
+      const auto expect = [&](const std::string& who) {
+        for (index b = 0; b < matrices; ++b) {
+          for (index c = 0; c < columns; ++c) {
+            const view<const Y> got(&y(b, 0, c), {1, n}, {1, columns}), own(alone.data() + row_of(b, c) * n, {1, n});
+            ASSERT_EQ(differing<Y>(got, own), 0) << who << ", " << n << " x " << columns;
+            const real sum = found[static_cast<std::size_t>(b * columns + c)], its = sums[static_cast<std::size_t>(row_of(b, c))];
+            ASSERT_TRUE(sum == its || (sum != sum && its != its)) << who << ", " << n << " x " << columns;
+          }
+        }
+      };
+      const auto verb = [&](const auto& ex, const std::string& who) {
+        softmax(ex, view<const X>(x), y, {.axis = 1, .logsumexp = view<real>(found.data(), {matrices, columns})});
+        expect(who);
+        std::fill(found.begin(), found.end(), real{});
+        logsumexp(ex, view<const X>(x).permuted({0, 2, 1}), view<real>(found.data(), {matrices, columns}));
+        expect(who + ", logsumexp");
+      };
+      verb(worker_of(regroup::seq), "seq");
+      verb(worker_of(regroup::par.with_threads(3)), "three threads");
+    }
+  }
+}
+
 template <class X, class Y>
 void all_verbs() {
   using real = regroup::widened<X>;
@@ -157,6 +205,11 @@ TEST(softmax_loops, halves) { all_verbs<regroup::float16, regroup::float16>(); }
 TEST(softmax_loops, halves_to_floats) { all_verbs<regroup::float16, float>(); }
 TEST(softmax_loops, bfloats) { all_verbs<regroup::bfloat16, regroup::bfloat16>(); }
 TEST(softmax_loops, bfloats_to_floats) { all_verbs<regroup::bfloat16, float>(); }
+
+TEST(softmax_loops, few_columns_of_floats) { few_columns<float, float>(); }
+TEST(softmax_loops, few_columns_of_doubles) { few_columns<double, double>(); }
+TEST(softmax_loops, few_columns_of_bfloats) { few_columns<regroup::bfloat16, regroup::bfloat16>(); }
+TEST(softmax_loops, few_columns_of_halves_to_floats) { few_columns<regroup::float16, float>(); }
 
 TEST(softmax_loops, floats_apart) { rows_apart<float, float>(); }
 TEST(softmax_loops, doubles_apart) { rows_apart<double, double>(); }

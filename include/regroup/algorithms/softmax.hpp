@@ -98,9 +98,13 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   };
   if constexpr (has_row_kernels<x, y>) {
     using columns = columns_as_rows<x, y>;
-    if (group > 1 && !is_contiguous && are_transposed(length) && host::are_enough(threads, count, length)) {
-      const index together = columns::together(length);
-      in_groups(count >= 4 * together * threads ? together : group, [&](index first, index last) {
+    const index together = columns::together(length);
+    const bool go_together = group > 1 ? length >= shortest_transposed && host::are_enough(threads, count, length)
+                                       : threads == 1 || !are_few;
+    if (!is_contiguous && length <= longest_transposed && go_together) {
+      const index neighbours = group > 1 ? group : in.grid_at(0, count).rows;
+      const index least = group > 1 ? group : (some + neighbours - 1) / neighbours * neighbours;
+      in_groups(count >= 4 * together * threads ? std::max(together, least) : least, [&](index first, index last) {
         columns(length).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {
           if (is_near) return sweep_near(xs, ys, 0, n, row, false);
           const auto alone = worker_of(seq);

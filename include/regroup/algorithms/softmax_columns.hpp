@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns of softmax: several neighbouring columns are transposed, swept as rows, and their outputs transposed back, so
-// memory is read and written a few lines at a time and the loops are those of rows. The bits are those of softmax_sweeps.hpp.
+// Columns of softmax, and other rows that are not contiguous: several are transposed, swept as rows, and their outputs
+// transposed back, so memory is read and written a few lines at a time and the loops are those of rows. The bits are those of
+// softmax_sweeps.hpp.
 // Level: lane.
 #pragma once
 
@@ -14,8 +15,9 @@
 
 namespace regroup::softmax_parts {
 
-/// Whether columns of this length are swept this way; shorter ones go abreast (softmax_abreast.hpp).
-constexpr bool are_transposed(index length) { return length > 3 * lanes && length <= index{1} << 20; }
+/// The longest rows that are swept this way; of columns, enough of them for a group, shorter ones than `shortest_transposed`
+/// go abreast (softmax_abreast.hpp).
+inline constexpr index longest_transposed = index{1} << 20, shortest_transposed = 3 * lanes + 1;
 
 /// Memory for several columns of one length as rows, and for their outputs: the same memory if the types are the same.
 template <class X, class Y>
@@ -33,23 +35,32 @@ class columns_as_rows {
   /// sweep(rows, their outputs or nothing, the number of the first, how many) over the rows [first, last) of a batch.
   template <class In, class Out, class Sweep>
   void each(const In& in, const Out& out, index first, index last, const Sweep& sweep) {
-    while (first < last) {
-      grid<const X> x = in.grid_at(first, std::min(last - first, together(length_)));
+    for (index n = 0; first < last; first += n) {
+      n = std::min(last - first, together(length_));
+      each_grid<const X>(in, first, n, [&](const auto& x, index k) {
+        host::set_apart(x, x_.get() + k * step<X>(), step<X>());
+      });
       if constexpr (std::is_same_v<Out, std::nullopt_t>) {
-        host::set_apart(x, x_.get(), step<X>());
-        sweep(rows_at<const X>(x_.get(), x.rows), out, first, x.rows);
+        sweep(rows_at<const X>(x_.get(), n), out, first, n);
       } else {
-        const grid<Y> y = out.grid_at(first, x.rows);
-        x.rows = y.rows;
-        host::set_apart(x, x_.get(), step<X>());
-        sweep(rows_at<const X>(x_.get(), x.rows), rows_at(outputs(), x.rows), first, x.rows);
-        host::put_back<Y>(outputs(), step<Y>(), y);
+        sweep(rows_at<const X>(x_.get(), n), rows_at(outputs(), n), first, n);
+        each_grid<Y>(out, first, n, [&](const auto& y, index k) {
+          host::put_back<Y>(outputs() + k * step<Y>(), step<Y>(), y);
+        });
       }
-      first += x.rows;
     }
   }
 
  private:
+  /// body(grid, k) for the rows first + k, ... < first + n of a batch, as many at a time as are one stride apart.
+  template <class T, class Batch, class Body>
+  static void each_grid(const Batch& b, index first, index n, const Body& body) {
+    for (index k = 0; k < n;) {
+      const grid<T> some = b.grid_at(first + k, n - k);
+      body(some, k);
+      k += some.rows;
+    }
+  }
   template <class T>
   [[nodiscard]] index step() const {
     return host::step_apart<T>(length_);

@@ -59,7 +59,7 @@ index columns_to_set_apart(const Batch& b, const Out& out) {
   if (b.size() == 0) return 0;
   const auto x = b.grid_at(0, b.size());
   const auto y = out.grid_at(0, b.size());
-  constexpr index most_bytes = 128, widest = most_bytes / index{std::max(sizeof(*x.first), sizeof(*y.first))};
+  constexpr index most_bytes = 128, widest = most_bytes / static_cast<index>(std::max(sizeof(*x.first), sizeof(*y.first)));
   const bool are_columns = x.pitch == 1 && y.pitch == 1 && x.stride != 1 && y.stride != 1 && x.rows == y.rows;
   const index shortest = is_quick<M> || x.rows < abreast / 2 ? lanes : 4 * lanes;
   return are_columns && x.rows > 1 && x.rows < std::min(abreast, widest + 1) && x.length >= shortest ? x.rows : 0;

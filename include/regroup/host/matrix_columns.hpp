@@ -26,7 +26,8 @@ inline constexpr index packs_in_hand = std::bit_width(static_cast<std::uint64_t>
 inline constexpr index fewest_columns = 32;
 template <class State>
 inline constexpr index most_columns =
-    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), sizeof(State) == 1 ? 512 : 1024) / abreast * abreast;
+    std::min<index>((index{1} << 16) / (packs_in_hand * index{sizeof(State)}), sizeof(State) == 1 ? 512 : 1024) / abreast *
+    abreast;
 
 /// An element without its position.
 struct as_it_is {
