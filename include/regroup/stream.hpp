@@ -307,11 +307,20 @@ class accumulator {
       const bool is_left = next_ < left_end();
       std::vector<kept>& end = is_left ? left_ : right_;
       const std::size_t before = end.size();
+      constexpr bool are_kept = std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept>;
+      constexpr bool are_numbers = std::is_arithmetic_v<widened<element_of<Source>>> && std::is_arithmetic_v<kept>;
       index count = 0;
-      if constexpr (std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept>) {
+      if constexpr (are_kept || are_numbers) {
         if (const auto* const first = contiguous(s); first != nullptr) {
           count = std::min(n - i, is_left ? left_end() - next_ : tile_elements - static_cast<index>(right_.size()));
-          end.insert(end.end(), first + i, first + i + count);
+          if constexpr (are_kept) {
+            end.insert(end.end(), first + i, first + i + count);
+          } else {
+            end.resize(before + static_cast<std::size_t>(count));
+            host::dispatch([to = end.data() + before, from = first + i, count] {
+              for (index k = 0; k < count; ++k) to[k] = static_cast<kept>(static_cast<X>(regroup::widen(from[k])));
+            });
+          }
         }
       }
       if (count == 0) {

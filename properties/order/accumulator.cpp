@@ -2,6 +2,7 @@
 // A stream has the bits of the batch, however it is cut, from any first position: positions before it are absent.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <span>
@@ -171,4 +172,33 @@ TEST(accumulator, of_yes_and_no) {
     EXPECT_EQ(acc.value(), 6000);
     EXPECT_EQ((regroup::accumulator<order::tenfold, bool>::load({}, acc.save()).value()), 6000);
   }
+}
+
+/// Elements of another type become the accumulator's as they are pushed, wherever they are cut.
+template <class X, class M>
+void expect_converted(const M& m) {
+  using element = regroup::state_of<M>;
+  std::vector<X> xs;
+  std::vector<element> converted;
+  for (int i = 0; i < 30'000; ++i) {
+    xs.push_back(static_cast<X>(static_cast<float>(i * 7919 % 101)));
+    converted.push_back(static_cast<element>(regroup::widen(xs.back())));
+  }
+  order::dice random(5);
+  for (const std::int64_t first : {0, 4000}) {
+    regroup::accumulator in_pieces{m, first}, whole{m, first};
+    for (std::size_t done = 0; done < xs.size();) {
+      const auto n = std::min(static_cast<std::size_t>(random(0, 6000)), xs.size() - done);
+      in_pieces.push(std::span(xs).subspan(done, n));
+      done += n;
+    }
+    whole.push(converted);
+    EXPECT_EQ(in_pieces.save(), whole.save()) << first;
+  }
+}
+TEST(accumulator, of_other_numbers) {
+  expect_converted<float>(regroup::plus<double>{});
+  expect_converted<regroup::bfloat16>(regroup::plus<float>{});
+  expect_converted<regroup::float16>(regroup::maximum<float>{});
+  expect_converted<unsigned char>(regroup::plus<std::int64_t>{});
 }
