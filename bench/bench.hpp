@@ -84,10 +84,15 @@ struct work {
     verb = parts[0], what = parts[1], type = parts[2], shape = parts[3];
   }
   /// `4096x1024`, or `4096x1024_k50`, as {4096, 1024}; `64M` as {1, 64M}.
+  [[nodiscard]] std::vector<index> extents() const {
+    std::vector<index> all;
+    for (const auto& part : split(split(shape, '_')[0], 'x')) all.push_back(count_of(part));
+    return all;
+  }
   [[nodiscard]] std::pair<index, index> rows_and_columns() const {
-    const auto parts = split(split(shape, '_')[0], 'x');
-    if (parts.size() == 1) return {1, count_of(parts[0])};
-    return {count_of(parts[0]), count_of(parts[1])};
+    const auto all = extents();
+    if (all.size() == 1) return {1, all[0]};
+    return {all[0], all[1]};
   }
   /// The number after a letter or word in `h32_kv8_n32768_d128`, or `otherwise` where it is missing.
   [[nodiscard]] index extent(std::string_view letter, index otherwise) const {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <vector>
 
 #include "limits.hpp"
 #include "regroup/monoids/arithmetic.hpp"
@@ -53,6 +54,36 @@ void contend_in_scans(program& p, const M& m) {
   add_copy_limits(p, bytes, array<char>(static_cast<std::size_t>(bytes.size())));
 }
 
+/// reduce_axes/plus/fp32/IMAGESxCHANNELSxHEIGHTxWIDTH: the sum of each channel, over images, height and width.
+void contend_in_channels(program& p, const std::vector<index>& extents) {
+  const index images = extents[0], channels = extents[1], plane = extents[2] * extents[3];
+  const auto x = p.input<float>("x");
+  const array<float> y(static_cast<std::size_t>(channels));
+  const auto result = [=] { return y; };
+  const regroup::view<const float> from(x.data(), extents);
+  const regroup::view<float> to(y.data(), {channels});
+  p.with_executor([&](const auto& ex) {
+    p.add(
+        "ours", [=, keep = x] { regroup::reduce_axes(ex, from, {0, 2, 3}, to, regroup::plus<float>{}); }, result);
+  });
+  p.add(
+      "planes added",
+      [=, threads = p.threads] {
+        in_pieces(threads, channels, [&](index first, index last) {
+          for (index c = first; c < last; ++c) {
+            float sum = 0;
+            for (index i = 0; i < images; ++i) {
+              const float* const numbers = x.data() + (i * channels + c) * plane;
+              for (index k = 0; k < plane; ++k) sum += numbers[k];
+            }
+            y.data()[c] = sum;
+          }
+        });
+      },
+      result);
+  add_read_limits(p, p.input<char>("x"));
+}
+
 void contend(program& p) {
   if (p.work.type != "fp32") throw std::invalid_argument("no such work: " + p.work.type);
   if (p.work.verb == "scan_axes") {
@@ -61,6 +92,7 @@ void contend(program& p) {
   }
   if (p.work.verb != "reduce_axes" || p.work.what != "plus")
     throw std::invalid_argument("no such work: " + p.work.what);
+  if (const auto extents = p.work.extents(); extents.size() == 4) return contend_in_channels(p, extents);
   const auto [rows, columns] = p.work.rows_and_columns();
   const auto x = p.input<float>("x");
   const array<float> y(static_cast<std::size_t>(columns));

@@ -72,8 +72,8 @@ class NumPy(Peer):
         return f, lambda: np.array(f(), np.float64)
 
     def reduce_axes(self, work):
-        x, y = self.given(work), np.empty(work.rows[1], np.float32)
-        return lambda: np.sum(x, axis=0, out=y), lambda: y
+        x, y = self.given(work, "x", *work.extents), np.empty(work.extents[1], np.float32)
+        return lambda: np.sum(x, axis=work.summed, out=y), lambda: y
 
     def scan(self, work):
         x = self.given(work) if work.verb == "scan_axes" else self.given(work)[0]

@@ -65,7 +65,7 @@ class Jax(Peer):
         return self.jitted(f, self.array_of(work)[0])
 
     def reduce_axes(self, work):
-        return self.jitted(lambda x: x.sum(0), self.array_of(work))
+        return self.jitted(lambda x: x.sum(work.summed), self.array_of(work, "x", *work.extents))
 
     def top_k(self, work):
         f = lambda x: self.jax.numpy.stack([y.astype(np.float32) for y in self.jax.lax.top_k(x, work.kept)], 1)
@@ -166,7 +166,8 @@ class OnnxRuntime(Peer):
         return self.logsumexp(work)
 
     def reduce_axes(self, work):
-        return self.run(work, "ReduceSum", [self.given(work), np.array([0])], (work.rows[1],), keepdims=0)
+        given = [self.given(work, "x", *work.extents), np.array(work.summed)]
+        return self.run(work, "ReduceSum", given, (work.extents[1],), keepdims=0)
 
     def scan(self, work):
         if work.what != "plus":
@@ -254,8 +255,8 @@ class OpenVino(Peer):
         return self.logsumexp(work)
 
     def reduce_axes(self, work):
-        build = lambda x: self.ops.reduce_sum(x, np.array([0]), False)
-        return self.run(work, build, [self.given(work)], (work.rows[1],))
+        build = lambda x: self.ops.reduce_sum(x, np.array(work.summed), False)
+        return self.run(work, build, [self.given(work, "x", *work.extents)], (work.extents[1],))
 
     def scan(self, work):
         if work.what != "plus":

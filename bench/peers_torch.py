@@ -57,8 +57,8 @@ class Torch(Peer):
         return f, lambda: np.array([float(y) for y in f()])
 
     def reduce_axes(self, work):
-        x, y = self.tensor(work), self.torch.empty(work.rows[1])
-        return lambda: self.torch.sum(x, 0, out=y), lambda: self.array(y)
+        x, y = self.tensor(work, "x", *work.extents), self.torch.empty(work.extents[1])
+        return lambda: self.torch.sum(x, work.summed, out=y), lambda: self.array(y)
 
     def top_k(self, work):
         x, y = self.tensor(work), [None]
@@ -176,7 +176,7 @@ class TorchCompiled(Torch):
         return call, lambda: np.array([float(part) for part in y[0]])
 
     def reduce_axes(self, work):
-        return self.compiled(work, lambda x: x.sum(0), self.tensor(work))
+        return self.compiled(work, lambda x: x.sum(work.summed), self.tensor(work, "x", *work.extents))
 
     def cross_entropy(self, work):
         loss = self.torch.nn.functional.cross_entropy

@@ -145,7 +145,7 @@ def reference(work, given):
     if work.verb in ("reduce", "threads"):
         return np.array([float(y) for y in np.ravel(reduced(work, raw))])
     if work.verb == "reduce_axes":
-        return raw.reshape(work.rows).sum(axis=0, dtype=np.float64)
+        return raw.reshape(work.extents).sum(axis=work.summed, dtype=np.float64)
     if work.verb == "scan_axes":
         return scanned(work, raw.reshape(work.rows)).reshape(-1)
     if work.verb == "scan":

@@ -5,6 +5,7 @@ A work is `verb/what/type/shape`. Any name of that form can be run, in the lists
 """
 
 import dataclasses
+import math
 import re
 
 import numpy as np
@@ -43,9 +44,18 @@ class Work:
 
     @property
     def rows(self):
-        """(rows, columns) of 4096x1024, (1, n) of 64M; segments of N_of_M too."""
-        parts = [count(p) for p in self.shape.split("_")[0].split("x")]
-        return (1, parts[0]) if len(parts) == 1 else tuple(parts)
+        """(rows, columns) of 4096x1024, (1, n) of 64M; segments of N_of_M too. Columns are all extents but the first."""
+        parts = self.extents
+        return (1, parts[0]) if len(parts) == 1 else (parts[0], math.prod(parts[1:]))
+
+    @property
+    def extents(self):
+        return tuple(count(p) for p in self.shape.split("_")[0].split("x"))
+
+    @property
+    def summed(self):
+        """The axes that reduce_axes sums: of a matrix its rows, of images x channels x height x width all but channels."""
+        return (0,) if len(self.extents) == 2 else (0, 2, 3)
 
     @property
     def attention(self):
@@ -112,6 +122,7 @@ logsumexp/rows/fp32/1x64M logsumexp/rows/bf16/512x32000
 cross_entropy/rows/bf16/512x32000 cross_entropy/rows/fp16/512x32000 cross_entropy/rows/fp32/256Kx17
 top_k/rows/fp32/32x128256_k5 top_k/rows/fp32/32x128256_k50 top_k/rows/fp32/32x128256_k256
 reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400 reduce_axes/plus/fp32/1Mx32 reduce_axes/plus/fp32/4Mx8
+reduce_axes/plus/fp32/32x64x56x56 scan_axes/plus/fp32/4Mx4 scan_axes/plus/fp32/1Mx20
 scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
