@@ -41,7 +41,7 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
     const auto v = writable(out);
     require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
-    return places{coalesced(v)};
+    return places<typename decltype(v)::element_type>{coalesced(v)};
   } else {
     static_assert(!std::ranges::range<Out>,
                   "regroup: answers go to a view, a span or a contiguous container (no std::vector<bool>), or to a function");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The L lanes of a tile, or several rows abreast, as arrays, so that a loop over them becomes a loop over packs. A state that
-// is arithmetic, or an aggregate of arithmetic members, has one array for each member; any other is kept as an array of
+// is arithmetic, or an aggregate of arithmetic members, or complex, has one array for each; any other is kept as an array of
 // states. The bits are the same. Level: lane.
 #pragma once
 
@@ -18,17 +18,38 @@
 
 namespace regroup::host {
 
-/// Whether a state is kept by members: an aggregate of arithmetic ones.
+/// The members of an aggregate, or both parts of a complex number.
+template <class State>
+constexpr auto parts_of(const State& s) noexcept {
+  if constexpr (members::complex_like<State>) {
+    return std::tuple(s.real(), s.imag());
+  } else {
+    return members::tie(s);
+  }
+}
+/// Their types, in a tuple.
+template <class Parts>
+struct parts_without_references;
+template <class... T>
+struct parts_without_references<std::tuple<T...>> {
+  using type = std::tuple<std::remove_cvref_t<T>...>;
+};
+template <class State>
+using parts_in = typename parts_without_references<decltype(parts_of(std::declval<const State&>()))>::type;
+
+/// Whether a state is kept by members: an aggregate of arithmetic ones, or a complex number.
 template <class State>
 constexpr bool is_split() {
   if constexpr (!std::is_trivially_copyable_v<State>) {
     return false;
+  } else if constexpr (members::complex_like<State>) {
+    return true;
   } else if constexpr (members::count<State>() == 0) {
     return false;
   } else {
-    return []<class... T>(std::type_identity<std::tuple<T&...>>) {
+    return []<class... T>(std::type_identity<std::tuple<T...>>) {
       return (std::is_arithmetic_v<T> && ...);
-    }(std::type_identity<decltype(members::tie(std::declval<State&>()))>{});
+    }(std::type_identity<parts_in<State>>{});
   }
 }
 
@@ -39,11 +60,11 @@ constexpr index words_of() {
   if constexpr (!is_split<X>()) {
     return 1;
   } else {
-    return []<class First, class... Rest>(std::type_identity<std::tuple<First&, Rest&...>>) {
+    return []<class First, class... Rest>(std::type_identity<std::tuple<First, Rest...>>) {
       constexpr std::size_t size = sizeof(First), count = 1 + sizeof...(Rest);
       constexpr bool are_words = (size == 2 || size == 4 || size == 8) && ((sizeof(Rest) == size) && ...);
       return are_words && sizeof(X) == count * size ? index{count} : index{1};
-    }(std::type_identity<decltype(members::tie(std::declval<X&>()))>{});
+    }(std::type_identity<parts_in<X>>{});
   }
 }
 template <class X, index Words>
@@ -58,15 +79,15 @@ using word_of = std::conditional_t<
 /// The state of word(0), word(1), ...
 template <class X, class Word>
 constexpr X from_words(const Word& word) {
-  using refs = decltype(members::tie(std::declval<X&>()));
+  using parts = parts_in<X>;
   return [&]<std::size_t... W>(std::index_sequence<W...>) {
-    return X{std::bit_cast<std::remove_reference_t<std::tuple_element_t<W, refs>>>(word(static_cast<index>(W)))...};
-  }(std::make_index_sequence<std::tuple_size_v<refs>>{});
+    return X{std::bit_cast<std::tuple_element_t<W, parts>>(word(static_cast<index>(W)))...};
+  }(std::make_index_sequence<std::tuple_size_v<parts>>{});
 }
 /// put(0, word 0 of x), put(1, word 1), ...
 template <class Word, class X, class Put>
 constexpr void to_words(const X& x, const Put& put) {
-  const auto from = members::tie(x);
+  const auto from = parts_of(x);
   [&]<std::size_t... W>(std::index_sequence<W...>) {
     (put(static_cast<index>(W), std::bit_cast<Word>(std::get<W>(from))), ...);
   }(std::make_index_sequence<std::tuple_size_v<std::remove_const_t<decltype(from)>>>{});
@@ -114,14 +135,14 @@ class columns<State, Width> {
   struct member {  // a tuple would clear them
     std::array<T, Width> values;
   };
-  template <class Indices, class Refs>
+  template <class Indices, class Parts>
   struct members_of;
   template <std::size_t... K, class... T>
-  struct members_of<std::index_sequence<K...>, std::tuple<T&...>> : member<K, T>... {};
-  using refs = decltype(members::tie(std::declval<State&>()));
-  using indices = std::make_index_sequence<members::count<State>()>;
+  struct members_of<std::index_sequence<K...>, std::tuple<T...>> : member<K, T>... {};
+  using parts = parts_in<State>;
+  using indices = std::make_index_sequence<std::tuple_size_v<parts>>;
   template <std::size_t K>
-  using nth = member<K, std::remove_reference_t<std::tuple_element_t<K, refs>>>;
+  using nth = member<K, std::tuple_element_t<K, parts>>;
 
  public:
   [[nodiscard]] State get(index j) const noexcept {
@@ -131,13 +152,13 @@ class columns<State, Width> {
   }
   void set(index j, const State& s) noexcept {
     [&]<std::size_t... K>(std::index_sequence<K...>) {
-      const auto from = members::tie(s);
+      const auto from = parts_of(s);
       ((static_cast<nth<K>&>(values_).values[static_cast<std::size_t>(j)] = std::get<K>(from)), ...);
     }(indices{});
   }
 
  private:
-  alignas(64) members_of<indices, refs> values_;
+  alignas(64) members_of<indices, parts> values_;
 };
 
 #if defined(__GNUC__) && !defined(__clang__)
