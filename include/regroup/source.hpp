@@ -150,15 +150,15 @@ struct projected {
   constexpr seen operator[](index i) const { return of(source[i], i); }
   template <class Body>
   constexpr void visit(index first, index n, const Body& body) const {
-    regroup::visit(source, first, n, [&](index k, auto&& x) { body(k, of(static_cast<element>(x), first + k)); });
+    regroup::visit(source, first, n, [&](index k, auto&& x) { body(k, of(static_cast<element&&>(x), first + k)); });
   }
 
  private:
-  constexpr seen of(element x, [[maybe_unused]] index i) const {
+  constexpr seen of(element&& x, [[maybe_unused]] index i) const {
     if constexpr (is_numbered) {
-      return std::invoke(projection, static_cast<element>(x), i);
+      return std::invoke(projection, static_cast<element&&>(x), i);
     } else {
-      return std::invoke(projection, static_cast<element>(x));
+      return std::invoke(projection, static_cast<element&&>(x));
     }
   }
 };

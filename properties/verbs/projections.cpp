@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -165,6 +166,13 @@ TEST(projections, of_elements_and_positions) {
   weights[5000] = 10'000;
   const auto moment_of = [](double w, regroup::index i) { return w * static_cast<double>(i); };
   EXPECT_EQ(regroup::reduce(par, weights, regroup::plus<double>{}, moment_of), 4999.0 * 5000 / 2 + 5000.0 * 10'000);
+}
+
+/// Elements that cannot be copied.
+TEST(projections, of_elements_that_only_move) {
+  const auto owned = regroup::generate(9000, [](regroup::index i) { return std::make_unique<double>(static_cast<double>(i)); });
+  const auto value_of = [](const std::unique_ptr<double>& x) { return *x; };
+  EXPECT_EQ(regroup::reduce(par, owned, regroup::plus<double>{}, value_of), 8999.0 * 9000 / 2);
 }
 
 /// A member of elements that are made when they are read, and gone once they are seen.
