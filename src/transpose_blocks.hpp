@@ -96,14 +96,24 @@ struct block {
 #else
 #define REGROUP_O3
 #endif
+template <class Word>
+struct anywhere {
+  typedef Word word __attribute__((may_alias, aligned(1)));
+};
 template <class Word, index Few>
-REGROUP_O3 void take_apart(const Word* __restrict from, Word* __restrict to, index to_pitch, index rows) {
+REGROUP_O3 void take_apart(const void* source, void* target, index to_pitch, index rows) {
+  using word = typename anywhere<Word>::word;
+  const word* __restrict const from = static_cast<const word*>(source);
+  word* __restrict const to = static_cast<word*>(target);
   for (index r = 0; r < rows; ++r) {
     for (index c = 0; c < Few; ++c) to[c * to_pitch + r] = from[r * Few + c];
   }
 }
 template <class Word, index Few>
-REGROUP_O3 void put_together(const Word* __restrict from, index from_pitch, Word* __restrict to, index columns) {
+REGROUP_O3 void put_together(const void* source, index from_pitch, void* target, index columns) {
+  using word = typename anywhere<Word>::word;
+  const word* __restrict const from = static_cast<const word*>(source);
+  word* __restrict const to = static_cast<word*>(target);
   for (index c = 0; c < columns; ++c) {
     for (index r = 0; r < Few; ++r) to[c * Few + r] = from[r * from_pitch + c];
   }
@@ -113,13 +123,10 @@ REGROUP_O3 void put_together(const Word* __restrict from, index from_pitch, Word
 /// Whether these are so few columns, or rows, and that was done.
 template <class Word, index Few>
 bool transpose_few(const matrix& x) {
-  typedef Word word __attribute__((may_alias, aligned(1)));
-  const auto* const from = static_cast<const word*>(x.from);
-  auto* const to = static_cast<word*>(x.to);
   if (x.columns == Few && x.from_pitch == Few) {
-    take_apart<word, Few>(from, to, x.to_pitch, x.rows);
+    take_apart<Word, Few>(x.from, x.to, x.to_pitch, x.rows);
   } else if (x.rows == Few && x.to_pitch == Few) {
-    put_together<word, Few>(from, x.from_pitch, to, x.columns);
+    put_together<Word, Few>(x.from, x.from_pitch, x.to, x.columns);
   } else {
     return false;
   }

@@ -145,7 +145,8 @@ struct sink {
 
 /// What the verbs require of an executor. Each call returns when all of its work is done and rethrows the first exception
 /// that an operator threw.
-///   fold(batch, m, sink)         calls sink(row, state) once for each row, with the state of the contract's tree
+///   fold(batch, m, sink)         calls sink(row, state) once for each row, with the state of the contract's tree, also in code
+///                                that is dispatched; where a sink has it, sink.some(first, n, state_at) serves n rows
 ///   scan(batch, out, m, kind, answer)    out[row][i] = answer(state) of the prefix that ends at i (inclusive) or before i
 ///                                (exclusive); `out` may be the source itself
 ///   for_each(n, cost, body)      body(0), ..., body(n - 1), each once; `cost` is an estimate of one call, in ns

@@ -86,9 +86,9 @@ void exclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, con
 /// The scan along one axis of a view, each line on its own; y has the shape of x. A negative axis counts from the end. Throws
 /// shape_error (rank 0, no such axis, other extents), and overlap_error where y shares memory with x without being exactly x.
 ///
-/// Memory a thread: half a MiB for 16 or more lines side by side, and 2 MiB for fewer; contiguous lines take no more than a
-/// range. Other lines are copied 16 at a time, up to a tile (4096 elements) of each, with as many answers: 1 MiB where elements
-/// and answers have 8 bytes, 4 MiB where they have 32.
+/// Memory a thread: half a MiB for 16 or more lines side by side, and up to 3 MiB for fewer; contiguous lines take no more than
+/// a range. Other lines are copied 16 at a time, up to a tile (4096 elements) of each, with as many answers: 1 MiB where
+/// elements and answers have 8 bytes, 4 MiB where they have 32.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void inclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
                          const Projection& projection = {}) {

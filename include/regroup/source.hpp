@@ -73,10 +73,16 @@ struct lattice {
   }
 };
 
+/// Whether a source of this library has a `visit` that is faster than its elements one by one.
+template <class Source>
+inline constexpr bool has_visit = false;
+template <class T>
+inline constexpr bool has_visit<lattice<T>> = true;
+
 /// Calls body(k, element k) for the n >= 1 elements of a source from position `first` on, k from 0.
 template <class Source, class Body>
 constexpr void visit(const Source& s, index first, index n, const Body& body) {
-  if constexpr (requires { s.visit(first, n, body); }) {
+  if constexpr (has_visit<Source>) {
     s.visit(first, n, body);
   } else {
     for (index k = 0; k < n; ++k) body(k, s[first + k]);
@@ -166,6 +172,9 @@ struct projected {
 #if defined(__clang__)
 #pragma clang attribute pop
 #endif
+
+template <class Source, class Projection>
+inline constexpr bool has_visit<projected<Source, Projection>> = true;
 
 /// The positions [first, first + count) of a source.
 template <class Source>

@@ -8,6 +8,7 @@
 #include <concepts>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "order/cases.hpp"
@@ -137,29 +138,32 @@ void few_columns() {
       softmax(regroup::seq, view<const X>(xs.data() + r * n, {n}), view<Y>(alone.data() + r * n, {n}),
               {.logsumexp = view<real>(sums.data() + r, regroup::shape{})});
     }
-    for (const index columns : {1, 2, 3, 4, 5, 7}) {
+    for (const auto& [columns, is_turned] : std::vector<std::pair<index, bool>>{
+             {1, false}, {2, false}, {3, false}, {4, false}, {5, false}, {7, false}, {3, true}, {9, true}}) {
       std::vector<X> memory(static_cast<std::size_t>(matrices * n * columns));
       std::vector<Y> results(memory.size());
       std::vector<real> found(static_cast<std::size_t>(matrices * columns));
       const view<X> x(memory.data(), {matrices, n, columns});
-      const view<Y> y(results.data(), {matrices, n, columns});
-      const auto row_of = [&](index b, index c) { return (b * columns + c) % rows; };
+      const regroup::shape side_by_side{columns, matrices * columns, 1};  // all matrices, row after row
+      const view<Y> y(results.data(), x.extents(), is_turned ? side_by_side : x.strides());
+      const auto row_of = [columns = columns](index b, index c) { return (b * columns + c) % rows; };
       for (index b = 0; b < matrices; ++b) {
         for (index i = 0; i < n; ++i) {
           for (index c = 0; c < columns; ++c) x(b, i, c) = xs[static_cast<std::size_t>(row_of(b, c) * n + i)];
         }
       }
-      const auto expect = [&](const std::string& who) {
+      const auto expect = [&, columns = columns](const std::string& who) {
         for (index b = 0; b < matrices; ++b) {
           for (index c = 0; c < columns; ++c) {
-            const view<const Y> got(&y(b, 0, c), {1, n}, {1, columns}), own(alone.data() + row_of(b, c) * n, {1, n});
+            const view<const Y> got(&y(b, 0, c), {1, n}, {1, y.stride(1)}), own(alone.data() + row_of(b, c) * n, {1, n});
             ASSERT_EQ(differing<Y>(got, own), 0) << who << ", " << n << " x " << columns;
-            const real sum = found[static_cast<std::size_t>(b * columns + c)], its = sums[static_cast<std::size_t>(row_of(b, c))];
+            const real sum = found[static_cast<std::size_t>(b * columns + c)];
+            const real its = sums[static_cast<std::size_t>(row_of(b, c))];
             ASSERT_TRUE(sum == its || (sum != sum && its != its)) << who << ", " << n << " x " << columns;
           }
         }
       };
-      const auto verb = [&](const auto& ex, const std::string& who) {
+      const auto verb = [&, columns = columns](const auto& ex, const std::string& who) {
         softmax(ex, view<const X>(x), y, {.axis = 1, .logsumexp = view<real>(found.data(), {matrices, columns})});
         expect(who);
         std::fill(found.begin(), found.end(), real{});

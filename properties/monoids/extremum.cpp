@@ -83,7 +83,7 @@ TEST(extremum, of_numbered_memory_is_that_of_its_elements) {
     agree(regroup::argmin<float>{});
     agree(regroup::argmax<float>{});
   };
-  for (const std::size_t n : {1U, 2U, 63U, 64U, 65U, 127U, 129U, 4095U, 4096U, 4097U, 9001U}) {
+  for (const std::size_t n : {1U, 2U, 3U, 10U, 32U, 33U, 63U, 64U, 65U, 127U, 129U, 4095U, 4096U, 4097U, 9001U}) {
     floats ties(n);
     floats last_is_rare(n);
     floats all_rare(n);

@@ -146,6 +146,10 @@ TEST(projections, of_positions) {
     for (index r = 0; r < 2 * rows; ++r) {
       expect(of_short[static_cast<std::size_t>(r)], first_largest(r / 2 * columns + r % 2 * 100, 21, 1));
     }
+    for (const index n : {21, 400}) {  // one after another more than a tile
+      regroup::reduce_rows(ex, view(memory.data(), {rows, n}, {columns, 2}), of_rows, m, numbered);
+      for (index r = 0; r < rows; ++r) expect(of_rows[static_cast<std::size_t>(r)], first_largest(r * columns, n, 2));
+    }
     const std::vector<index> cuts = {0, 17, 17, 40'000, rows * columns};
     regroup::reduce_segments(ex, memory, cuts, of_segments, m, numbered);
     for (std::size_t s = 0; s < 4; ++s) expect(of_segments[s], first_largest(cuts[s], cuts[s + 1] - cuts[s], 1));

@@ -102,10 +102,11 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     const bool go_together = group > 1 ? length >= shortest_transposed && host::are_enough(threads, count, length)
                                        : threads == 1 || !are_few;
     if (!is_contiguous && length <= longest_transposed && go_together) {
-      const index neighbours = group > 1 ? group : in.grid_at(0, count).rows;
-      const index least = group > 1 ? group : (some + neighbours - 1) / neighbours * neighbours;
+      index neighbours = in.grid_at(0, count).rows;  // in one matrix
+      if constexpr (!std::same_as<Out, std::nullopt_t>) neighbours = std::min(neighbours, out.grid_at(0, count).rows);
+      const index least = group > 1 ? group : std::min(std::max(some, neighbours), std::max<index>(count / threads, 1));
       in_groups(count >= 4 * together * threads ? std::max(together, least) : least, [&](index first, index last) {
-        columns(length).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {
+        columns(length, last - first).each(in, out, first, last, [&](const auto& xs, const auto& ys, index row, index n) {
           if (is_near) return sweep_near(xs, ys, 0, n, row, false);
           const auto alone = worker_of(seq);
           const tile_sweep<std::remove_cvref_t<decltype(alone)>, x, y> sweep(alone, length, seen, false);
@@ -219,10 +220,10 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 ///   exponentials        one an element
 ///   scratch, a thread   two rows of weights; 32 rows where rows, or columns, go across a vector: contiguous rows of up to
 ///                       192 elements, and columns of up to 384
-///   copies, a thread    of columns longer than 384 elements: 64 columns, or past 4096 elements 16, of at most 4M elements in
-///                       all
+///   copies, a thread    of columns longer than 384 elements, and of rows that are not contiguous where fewer than 8 stand at
+///                       one stride: 64 of them, or past 4096 elements 16, of at most 4M elements in all
 /// Other rows cost at most one more read and one more exponential an element: longer ones, those from float or 16 bits to
-/// double, and those that are not contiguous where fewer than 8 stand at one stride. y is written with non-temporal stores
+/// double, and of the latter long ones that are fewer than threads. y is written with non-temporal stores
 /// where it has more than 8 MiB in contiguous rows of 512 or more elements, is not x, and is not double for a narrower x.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,

@@ -23,10 +23,11 @@ inline constexpr index longest_transposed = index{1} << 20, shortest_transposed 
 template <class X, class Y>
 class columns_as_rows {
  public:
-  explicit columns_as_rows(index length)
+  columns_as_rows(index length, index rows)
       : length_(length),
-        x_(room<X>(together(length))),
-        y_(room<Y>(std::is_same_v<X, Y> ? 0 : together(length))) {}
+        together_(std::min(rows, together(length))),
+        x_(room<X>(together_)),
+        y_(room<Y>(std::is_same_v<X, Y> ? 0 : together_)) {}
   /// How many columns go together: a few cache lines of each row of the matrix, and at most 4M elements.
   static constexpr index together(index length) {
     return length <= tile_elements ? 64 : std::clamp<index>((index{1} << 22) / length, 4, 16);
@@ -36,7 +37,7 @@ class columns_as_rows {
   template <class In, class Out, class Sweep>
   void each(const In& in, const Out& out, index first, index last, const Sweep& sweep) {
     for (index n = 0; first < last; first += n) {
-      n = std::min(last - first, together(length_));
+      n = std::min(last - first, together_);
       each_grid<const X>(in, first, n, [&](const auto& x, index k) {
         host::set_apart(x, x_.get() + k * step<X>(), step<X>());
       });
@@ -81,7 +82,7 @@ class columns_as_rows {
     return rows(view<T>(first, {n, length_}, {step<T>(), 1}));
   }
 
-  index length_;
+  index length_, together_;
   std::unique_ptr<X[]> x_;
   std::unique_ptr<Y[]> y_;
 };

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "regroup/host/abreast.hpp"
-#include "regroup/host/lanes.hpp"
 
 namespace regroup::host {
 
@@ -71,6 +70,7 @@ class cutter {
   }
   /// For a scan, of sources that may be `columns` which go together.
   [[nodiscard]] std::vector<chunk> for_scan(const auto& b, index columns, index group) const {
+    if (workers_ <= 1) return {};
     const int all = std::max(level_of(tiles_of(elements_of(b) * columns), 8, grain_tiles), b.size() > 1 ? turns_level : 0);
     const int level = std::max(all - static_cast<int>(std::bit_width(static_cast<std::uint64_t>(columns))) + 1, 0);
     return chunks_of(b, level, index{1} << level, group);

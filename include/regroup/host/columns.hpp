@@ -18,10 +18,22 @@
 
 namespace regroup::host {
 
+/// Whether a type is a complex number that holds its real part, then its imaginary one.
+template <class State>
+constexpr bool is_complex() {
+  if constexpr (members::complex_like<State> && !std::is_aggregate_v<State>) {
+    using parts = std::array<typename State::value_type, 2>;
+    if constexpr (requires { typename std::bool_constant<std::bit_cast<parts>(State(1, 2))[0] == 1>; }) {
+      return std::bit_cast<parts>(State(1, 2)) == parts{1, 2};
+    }
+  }
+  return false;
+}
+
 /// The members of an aggregate, or both parts of a complex number.
 template <class State>
 constexpr auto parts_of(const State& s) noexcept {
-  if constexpr (members::complex_like<State>) {
+  if constexpr (is_complex<State>()) {
     return std::tuple(s.real(), s.imag());
   } else {
     return members::tie(s);
@@ -42,7 +54,7 @@ template <class State>
 constexpr bool is_split() {
   if constexpr (!std::is_trivially_copyable_v<State>) {
     return false;
-  } else if constexpr (members::complex_like<State>) {
+  } else if constexpr (is_complex<State>()) {
     return true;
   } else if constexpr (members::count<State>() == 0) {
     return false;

@@ -4,8 +4,11 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <deque>
 #include <optional>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/host/abreast.hpp"
@@ -52,8 +55,9 @@ inline constexpr bool scans_columns = false;
 template <gridded Batch, gridded Out>
 inline constexpr bool scans_columns<Batch, Out> = is_movable<element_in<Batch>> && is_movable<place_of<source_in<Out>>>;
 
-/// The columns of the matrices that both batches have, if a tile of each is worth setting apart; else 0. They are too few to
-/// go abreast, and a tile of all fits the second-level cache. A tile's shortest scans are slow unless the combine is quick.
+/// The columns of the matrices that both batches have, if a tile of each is worth setting apart; else 0. They are fewer than a
+/// group, a tile of them all fits the second-level cache, and a column is long enough (Zen 4): where combines are long, eight
+/// columns and more are faster abreast up to 512 elements.
 template <class M, gridded Batch, gridded Out>
 index columns_to_set_apart(const Batch& b, const Out& out) {
   if (b.size() == 0) return 0;
@@ -101,7 +105,7 @@ class columns_scanner {
   }
   void finish() {
     if (!past_caches_) return;
-    for (index k = 0; k < tile_.rows && written_.length > 0; ++k) write(scanner(0).memory(), k);
+    for (index k = 0; written_.length > 0; ++k) write(scanner(0).memory(), k);
     for (auto& one : columns_) one.memory().finish();
     finish_past_caches();
   }
@@ -128,11 +132,11 @@ class columns_scanner {
   void begin(const grid<const X>& g, index number, index ahead) {
     first_ = number * tile_elements;
     tile_ = g.part(first_, std::min(tile_elements, g.length - first_));
-    ahead_ = ahead * tile_elements * g.stride;
+    ahead_ = std::max(ahead * tile_elements * g.stride, index{0});
     const index step = step_apart<X>(tile_.length);
     set_apart(tile_, elements_.of(g.rows * step), step);
     if constexpr (!in_place) answers_.of(g.rows * step_apart<Place>(tile_.length));
-    find_pages_ahead(tile_.first, share(g.rows) * sizeof(X));
+    if (g.stride > 0) find_pages_ahead(tile_.first, share(g.rows) * sizeof(X));
   }
   /// Of the tile's elements, as they lie in memory, those of the first k columns when each has equally many.
   [[nodiscard]] std::size_t share(index k) const {
@@ -147,10 +151,12 @@ class columns_scanner {
     all.last.push_back(std::move(own.last));
   }
   void put_column(one_column& one, index k, const tile_carry<row>& in) {
-    const auto own = [k](const std::optional<row>& all) {
-      return all ? std::optional((*all)[static_cast<std::size_t>(k)]) : std::nullopt;
+    using state = state_of<M>;
+    const auto own = [k](const std::optional<row>& all) -> std::optional<state> {
+      if (!all) return std::nullopt;
+      return std::optional<state>(std::in_place, (*all)[static_cast<std::size_t>(k)]);
     };
-    one.put(elements(k), tile_carry<state_of<M>>{own(in.carry), own(in.preceding)}, answers(k));
+    one.put(elements(k), tile_carry<state>{own(in.carry), own(in.preceding)}, answers(k));
   }
   void end(const grid<Place>& out) {
     const grid<Place> to = out.part(first_, tile_.length);

@@ -177,11 +177,10 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
     body(tile(load, n));
   };
   if constexpr (can_be_numbered<Source>) {
-    return with_tile(s.source, first, n, [&](const auto& t) {
+    with_tile(s.source, first, n, [&](const auto& t) {
       body(tile(load_numbered(s.projection.of(t.load().first, first)), n));
     });
-  }
-  if (const auto data = contiguous(s); data != nullptr) {
+  } else if (const auto data = contiguous(s); data != nullptr) {
     in_memory(load_from<element>{data + first});
   } else if constexpr (numbered<Source>) {
     in_memory(load_numbered(s.f.from(first)));
@@ -308,8 +307,9 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       } else if constexpr (is_movable<element>) {
         if (copied + size > tile_elements) break;
         if (copies == nullptr) copies = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(tile_elements));
-        data = copies.get() + copied;
-        copy_elements(row, 0, size, copies.get() + copied);
+        element* const copy = copies.get() + copied;
+        copy_elements(row, 0, size, copy);
+        data = copy;
         copied += size;
       } else {
         break;
@@ -332,9 +332,10 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
 template <batch Batch, class M, class Sink>
 void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& sink) {
   using source = source_in<Batch>;
+  if (first >= last) return;
   if constexpr (is_plain<state_of<M>, element_of<source>> && std::is_trivially_copyable_v<source>) {
     if constexpr (can_be_numbered<source>) {
-      const auto as_numbered = [&b, first](const auto* x) { return load_numbered(b[first].projection.of(x, 0)); };
+      const auto as_numbered = [some = b[first]](const auto* x) { return load_numbered(some.projection.of(x, 0)); };
       fold_short_rows(b, first, last, m, sink, [](const source& s) { return s.source; }, as_numbered);
     } else {
       fold_short_rows(b, first, last, m, sink, std::identity{}, as_they_lie{});

@@ -68,7 +68,11 @@ class pool {
       if (fold_abreast(b, m, as_it_is{}, sink)) return;
     }
     const auto whole = [&](index first, index last) { fold_rows(b, first, last, m, sink); };
-    const auto part = [&](const chunk& c) { return std::vector{fold_tiles(m, b[c.row], c.first, c.last)}; };
+    const auto part = [&](const chunk& c) {
+      std::vector<forest<state_of<M>>> only;
+      only.push_back(fold_tiles(m, b[c.row], c.first, c.last));
+      return only;
+    };
     if (concurrency() <= 1) return whole(0, b.size());
     fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, 1), b.size(), m, sink, whole, part);
   }

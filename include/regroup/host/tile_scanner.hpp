@@ -120,7 +120,8 @@ class tile_scanner {
     if (past_caches_) finish_past_caches();
   }
 
-  /// What tile `number` passes to the tiles after it. Meanwhile the tile `ahead` tiles later is prefetched.
+  /// What tile `number` passes to the tiles after it. Meanwhile the tile `ahead` tiles later is prefetched, if any
+  /// is: of 0, what memory() says.
   template <source Source>
   tile_summary<state> fold(const Source& s, index number, index ahead) {
     first_ = number * tile_elements;
