@@ -122,8 +122,10 @@ void expect_bits_of_struct() {
 
 }  // namespace
 
+#if !defined(__clang__)
 static_assert(regroup::host::is_split<std::complex<float>>() && regroup::host::is_split<point<double>>());
 static_assert(regroup::host::words_of<std::complex<double>>() == 2);
+#endif
 static_assert(!regroup::host::is_complex<turned<float>>() && !regroup::host::is_complex<two<float>>());
 
 TEST(complex_states, of_floats) { expect_bits_of_struct<std::complex<float>, two<float>>(); }

@@ -18,7 +18,8 @@
 
 namespace regroup::host {
 
-/// Whether a type is a complex number that holds its real part, then its imaginary one.
+/// Whether a type is a complex number that holds its real part, then its imaginary one. (clang 14 cannot look into std::complex
+/// at compile time and keeps it whole.)
 template <class State>
 constexpr bool is_complex() {
   if constexpr (members::complex_like<State> && !std::is_aggregate_v<State>) {
