@@ -56,17 +56,19 @@ template <gridded Batch, gridded Out>
 inline constexpr bool scans_columns<Batch, Out> = is_movable<element_in<Batch>> && is_movable<place_of<source_in<Out>>>;
 
 /// The columns of the matrices that both batches have, if a tile of each is worth setting apart; else 0. They are fewer than a
-/// group, a tile of them all fits the second-level cache, and a column is long enough (Zen 4): where combines are long, eight
-/// columns and more are faster abreast up to 512 elements.
+/// group, or groups of them fewer than workers, who can share out tiles instead; a tile of them all fits the second-level cache;
+/// and a column is long enough (Zen 4): where combines are long, eight columns and more are faster abreast up to 512 elements.
 template <class M, gridded Batch, gridded Out>
-index columns_to_set_apart(const Batch& b, const Out& out) {
+index columns_to_set_apart(const Batch& b, const Out& out, index workers) {
   if (b.size() == 0) return 0;
   const auto x = b.grid_at(0, b.size());
   const auto y = out.grid_at(0, b.size());
-  constexpr index most_bytes = 128, widest = most_bytes / static_cast<index>(std::max(sizeof(*x.first), sizeof(*y.first)));
+  constexpr index most_bytes = 128, most = most_bytes / static_cast<index>(std::max(sizeof(*x.first), sizeof(*y.first)));
   const bool are_columns = x.pitch == 1 && y.pitch == 1 && x.stride != 1 && y.stride != 1 && x.rows == y.rows;
+  if (!are_columns || x.rows <= 1 || x.rows > most) return 0;
   const index shortest = is_quick<M> || x.rows < abreast / 2 ? lanes : 4 * lanes;
-  return are_columns && x.rows > 1 && x.rows < std::min(abreast, widest + 1) && x.length >= shortest ? x.rows : 0;
+  const bool are_few = x.rows < abreast ? x.length >= shortest : b.size() < abreast * workers && tiles_of(x.length) >= workers;
+  return are_few ? x.rows : 0;
 }
 
 /// A tile_scanner for all columns of a matrix.

@@ -103,7 +103,7 @@ class pool {
     using element = element_in<Batch>;
     const bool past_caches = static_cast<std::size_t>(elements_of(b)) > cached_output_bytes / sizeof(place);
     if constexpr (scans_columns<Batch, Out>) {
-      if (const index columns = columns_to_set_apart<M>(b, out); columns > 0) {
+      if (const index columns = columns_to_set_apart<M>(b, out, concurrency()); columns > 0) {
         using scanner = columns_scanner<M, element, place, Answer>;
         const row_of<M> of_row{m, columns};
         return scan_sources<scanner>(matrices{b, columns}, matrices{out, columns}, of_row, kind, answer, past_caches, columns);
