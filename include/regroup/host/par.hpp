@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/parallel_for.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -55,10 +55,10 @@ class parallel : public host::threads<parallel> {
 
  private:
   struct owned {
-    /// TBB takes the least of all such limits, so each is as large as 256, or what TBB would have begin of its own accord.
-    static int most_threads() { return std::max(256, tbb::info::default_concurrency()); }
+    /// TBB takes the least of all such limits, so each is as large as 256, or the threads that it would begin by itself.
+    static std::size_t most_threads() { return std::max<std::size_t>(256, std::thread::hardware_concurrency()); }
     explicit owned(int count)
-        : allowed(tbb::global_control::max_allowed_parallelism, static_cast<std::size_t>(std::max(count, most_threads()))),
+        : allowed(tbb::global_control::max_allowed_parallelism, std::max(static_cast<std::size_t>(count), most_threads())),
           arena(count) {}
     tbb::global_control allowed;
     tbb::task_arena arena;
