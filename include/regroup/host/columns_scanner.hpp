@@ -64,11 +64,12 @@ index columns_to_set_apart(const Batch& b, const Out& out, index workers) {
   const auto x = b.grid_at(0, b.size());
   const auto y = out.grid_at(0, b.size());
   constexpr index most_bytes = 128, most = most_bytes / static_cast<index>(std::max(sizeof(*x.first), sizeof(*y.first)));
-  const bool are_columns = x.pitch == 1 && y.pitch == 1 && x.stride != 1 && y.stride != 1 && x.rows == y.rows;
-  if (!are_columns || x.rows <= 1 || x.rows > most) return 0;
-  const index shortest = is_quick<M> || x.rows < abreast / 2 ? lanes : 4 * lanes;
-  const bool are_few = x.rows < abreast ? x.length >= shortest : b.size() < abreast * workers && tiles_of(x.length) >= workers;
-  return are_few ? x.rows : 0;
+  const index columns = x.rows, length = x.length;
+  const bool are_columns = x.pitch == 1 && y.pitch == 1 && x.stride != 1 && y.stride != 1 && y.rows == columns;
+  if (!are_columns || columns <= 1 || columns > most) return 0;
+  const index shortest = is_quick<M> || columns < abreast / 2 ? lanes : 4 * lanes;
+  const bool are_few = columns < abreast ? length >= shortest : b.size() < abreast * workers && tiles_of(length) >= workers;
+  return are_few ? columns : 0;
 }
 
 /// A tile_scanner for all columns of a matrix.
