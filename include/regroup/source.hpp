@@ -41,7 +41,8 @@ struct lattice {
 
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr T& operator[](index i) const noexcept { return first[offset_of(i, *extents, *strides)]; }
-  /// As regroup::visit: only the first element's place is divided for; the last axis is a loop.
+  /// Calls body(k, element k) for the n >= 1 elements from position `from` on, k from 0. Only the first one's place is divided
+  /// for; the last axis is a loop.
   template <class Body>
   constexpr void visit(index from, index n, const Body& body) const {
     const int last = extents->size() - 1;
@@ -73,21 +74,11 @@ struct lattice {
   }
 };
 
-/// Whether a source of this library has a `visit` that is faster than its elements one by one.
+/// Whether a source of this library has a `visit`, faster than its elements one by one.
 template <class Source>
 inline constexpr bool has_visit = false;
 template <class T>
 inline constexpr bool has_visit<lattice<T>> = true;
-
-/// Calls body(k, element k) for the n >= 1 elements of a source from position `first` on, k from 0.
-template <class Source, class Body>
-constexpr void visit(const Source& s, index first, index n, const Body& body) {
-  if constexpr (has_visit<Source>) {
-    s.visit(first, n, body);
-  } else {
-    for (index k = 0; k < n; ++k) body(k, s[first + k]);
-  }
-}
 
 // As in monoid.hpp.
 #if defined(__clang__)
@@ -156,7 +147,7 @@ struct projected {
   constexpr seen operator[](index i) const { return of(source[i], i); }
   template <class Body>
   constexpr void visit(index first, index n, const Body& body) const {
-    regroup::visit(source, first, n, [&](index k, auto&& x) { body(k, of(static_cast<element&&>(x), first + k)); });
+    source.visit(first, n, [&](index k, auto&& x) { body(k, of(static_cast<element&&>(x), first + k)); });
   }
 
  private:
@@ -174,7 +165,7 @@ struct projected {
 #endif
 
 template <class Source, class Projection>
-inline constexpr bool has_visit<projected<Source, Projection>> = true;
+inline constexpr bool has_visit<projected<Source, Projection>> = has_visit<Source>;
 
 /// The positions [first, first + count) of a source.
 template <class Source>

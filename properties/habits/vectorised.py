@@ -19,8 +19,8 @@ REGISTERS = {"v3": "[xy]mm" if IS_CLANG else "ymm", "v4": "zmm"}
 OF_SQUARES = "by_32_bytes" if OWN else "v3"
 # monoid (as the symbol says it): the instructions its combine is made of
 FOLDS = {
-    "fold_leaves<regroup::plus<float>, float>": "vaddps",
-    "fold_leaves<regroup::plus<double>, double>": "vaddpd",
+    "fold_leaves<regroup::plus<float>, float, ": "vaddps",
+    "fold_leaves<regroup::plus<double>, double, ": "vaddpd",
     "multiplies<float>": "vmulps",
     "scaled_product<float>": "vmulps",
     "scaled_product<double>": "vmulpd",
@@ -32,8 +32,8 @@ FOLDS = {
     "bit_and<unsigned int>": "vpand",
     "bit_or<unsigned int>": "vpor",
     "bit_xor<unsigned int>": "vpxor",
-    "fold_leaves<regroup::plus<float>, regroup::bfloat16>": "vaddps",
-    "fold_leaves<regroup::plus<float>, regroup::float16>": "vaddps",
+    "fold_leaves<regroup::plus<float>, regroup::bfloat16, ": "vaddps",
+    "fold_leaves<regroup::plus<float>, regroup::float16, ": "vaddps",
     "mean<float>": "vaddps",
     "moments<float>": "vdivps",
     "moments<double>": "vdivpd",
@@ -92,7 +92,7 @@ ASKS = {
         "regroup::host::fold_leaves<regroup::moments<float>": "prefetcht0",
         "regroup::host::leaf_of<regroup::argmax<float>, regroup::host::load_numbered": "prefetcht1",
         "regroup::host::fold_leaves<regroup::log_sum_exp<float>": "prefetcht1",
-        "regroup::host::fold_leaves<regroup::log_sum_exp<float>, float>": "prefetcht0",
+        "regroup::host::fold_leaves<regroup::log_sum_exp<float>, float, ": "prefetcht0",
         "columns<regroup::plus<float> >": "prefetcht1",
     }.items()},
 }

@@ -121,7 +121,11 @@ template <source Source>
 void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
   using element = element_of<Source>;
   run<is_plain<element, element> && !requires { s.contiguous(); }>([&] {
-    regroup::visit(s, first, n, [&](index k, const auto& x) { to[k] = x; });
+    if constexpr (has_visit<Source>) {
+      s.visit(first, n, [&](index k, const auto& x) { to[k] = x; });
+    } else {
+      for (index i = 0; i < n; ++i) to[i] = s[first + i];
+    }
   });
 }
 
