@@ -89,17 +89,18 @@ struct block {
   }
 };
 
-/// Takes all `Few` columns of a matrix apart, or puts so few rows together to one: loops whose steps the compiler sees. (g++
-/// makes shuffles of them at -O3 only.)
-#if defined(__GNUC__) && !defined(__clang__)
-#define REGROUP_O3 [[gnu::optimize("O3")]]
-#else
-#define REGROUP_O3
-#endif
+/// A word of any type at any address. (A template argument would lose the attributes.)
 template <class Word>
 struct anywhere {
   typedef Word word __attribute__((may_alias, aligned(1)));
 };
+
+#if defined(__GNUC__) && !defined(__clang__)
+#define REGROUP_O3 [[gnu::optimize("O3")]]  // without it g++ makes no shuffles of these loops
+#else
+#define REGROUP_O3
+#endif
+/// Takes all `Few` columns of a matrix apart, or puts so few rows together to one: loops whose steps the compiler sees.
 template <class Word, index Few>
 REGROUP_O3 void take_apart(const void* source, void* target, index to_pitch, index rows) {
   using word = typename anywhere<Word>::word;

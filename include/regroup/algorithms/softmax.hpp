@@ -223,7 +223,7 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 ///   copies, a thread    of columns longer than 384 elements, and of rows that are not contiguous where fewer than 8 stand at
 ///                       one stride: 64 of them, or past 4096 elements 16, of at most 4M elements in all
 /// Other rows cost at most one more read and one more exponential an element: longer ones, those from float or 16 bits to
-/// double, and of the latter long ones that are fewer than threads. y is written with non-temporal stores
+/// double, and those that are not contiguous if they are long and fewer than threads. y is written with non-temporal stores
 /// where it has more than 8 MiB in contiguous rows of 512 or more elements, is not x, and is not double for a narrower x.
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,

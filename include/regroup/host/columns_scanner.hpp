@@ -33,7 +33,7 @@ struct matrices {
 template <class Batch>
 matrices(const Batch&, index) -> matrices<Batch>;
 
-/// The states of several columns, each combined with its own column's.
+/// A monoid whose states are rows of states, one for each column; each is combined with its own column's.
 template <class M>
 struct row_of {
   const M& m;
@@ -56,8 +56,9 @@ template <gridded Batch, gridded Out>
 inline constexpr bool scans_columns<Batch, Out> = is_movable<element_in<Batch>> && is_movable<place_of<source_in<Out>>>;
 
 /// The columns of the matrices that both batches have, if a tile of each is worth setting apart; else 0. They are fewer than a
-/// group, or groups of them fewer than workers, who can share out tiles instead; a tile of them all fits the second-level cache;
-/// and a column is long enough (Zen 4): where combines are long, eight columns and more are faster abreast up to 512 elements.
+/// group, or groups of them fewer than workers, who can share out tiles instead; a tile of them all fits the second-level
+/// cache; and a column is long enough (Zen 4): where combines are long, eight columns and more are faster abreast up to 512
+/// elements.
 template <class M, gridded Batch, gridded Out>
 index columns_to_set_apart(const Batch& b, const Out& out, index workers) {
   if (b.size() == 0) return 0;

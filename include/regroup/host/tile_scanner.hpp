@@ -120,8 +120,8 @@ class tile_scanner {
     if (past_caches_) finish_past_caches();
   }
 
-  /// What tile `number` passes to the tiles after it. Meanwhile the tile `ahead` tiles later is prefetched, if any
-  /// is: of 0, what memory() says.
+  /// What tile `number` passes to the tiles after it. Meanwhile the tile `ahead` tiles later is prefetched, or, if
+  /// that is 0, what was asked of memory().
   template <source Source>
   tile_summary<state> fold(const Source& s, index number, index ahead) {
     first_ = number * tile_elements;
@@ -206,6 +206,7 @@ class tile_scanner {
     memory_.finish();
     finish_past_caches();
   }
+  /// The traffic beside the computation, for a caller that copies tiles here and has its own to fetch and write.
   traffic& memory() { return memory_; }
 
  private:
