@@ -4,7 +4,9 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "regroup/host/abreast.hpp"
@@ -21,16 +23,18 @@ namespace regroup::host {
 /// Packs of a group that the prefixes of a tile need: the fold of a piece so far, what precedes the piece, P[j], and of every
 /// d = 1, 2, ... the last d of what P[j] was before it was joined with P[j - d].
 inline constexpr index packs_of_prefixes = 3 + lanes - 1;
-/// The number of groups between two steps of memory traffic.
-inline constexpr index groups_at_once = 8;
+/// The number of packs between two steps of memory traffic.
+inline constexpr index packs_at_once = 8;
+/// How many rows may go together, so that packs are loaded and stored once for all.
+inline constexpr index rows_at_once = 4;
 
 /// The prefixes of a tile of columns that stand side by side, row by row: put(y, p, states) of group p of row i, whose answers
 /// begin at answers_of(i), which may be where its elements do. `carry`: of the tiles before, if any; `room` ends as the tile's
-/// totals.
-template <class M, class X, class AnswersOf, class Put, class Meanwhile>
+/// totals. `aside`: room for the answers of a group in `rows_at_once` rows, which go together if they `go_together`.
+template <class M, class X, class AnswersOf, class Place, class Put, class Meanwhile>
 constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pack<state_of<M>>* carry,
-                                   pack<state_of<M>>* room, const AnswersOf& answers_of, const Put& put,
-                                   const Meanwhile& meanwhile) {
+                                   pack<state_of<M>>* room, const AnswersOf& answers_of, Place* aside, const Put& put,
+                                   const Meanwhile& meanwhile, bool go_together) {
   using states = pack<state_of<M>>;
   const index groups = groups_of(g.rows), whole = g.rows / abreast, rest = g.rows % abreast;
   states* const total = room;  // P
@@ -39,51 +43,75 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
   for (index p = 0; p < groups; ++p) {
     for (index k = 0; k < abreast; ++k) before[p].set(k, carry != nullptr ? carry[p].get(k) : m.identity());
   }
+  const auto join = [&](const states& left, const states& right, states& to) {
+    states both;
+    for (index k = 0; k < abreast; ++k) both.set(k, m(left.get(k), right.get(k)));
+    to = both;
+  };
   for (index j = 0, first = 0; first < g.length; ++j, first += piece_elements) {
-    const auto row = [&](index i, const auto begins) {
-      const X* const x = g.first + i * g.stride;
-      auto* const y = answers_of(i);
-      const auto group = [&](index p, const X* elements, auto* answers) {
-        states s, joined;
-        for (index k = 0; k < abreast; ++k) {
-          const auto& e = regroup::widen(elements[k]);
-          s.set(k, begins ? regroup::lift(m, e) : regroup::append(m, i - first, within[p].get(k), e));
-        }
+    const auto rows = [&]<index Count>(std::integral_constant<index, Count>, index i, const auto begins) {
+      constexpr auto count_of = static_cast<std::size_t>(Count);
+      const auto each = [](const auto& body) {
+        [&]<index... R>(std::integer_sequence<index, R...>) {
+          (body(std::integral_constant<index, R>{}), ...);
+        }(std::make_integer_sequence<index, Count>{});
+      };
+      Place* y[count_of];
+      each([&](const auto r) { y[r] = answers_of(i + r); });
+      const auto group = [&](index p, index column, const auto& answers) {
+        states joined[count_of];
+        states s;
+        if constexpr (!begins) s = within[p];
+        const states left = before[p];
+        each([&](const auto r) {
+          const X* const x = g.first + (i + r) * g.stride + column;
+          for (index k = 0; k < abreast; ++k) {
+            const auto& e = regroup::widen(x[k]);
+            s.set(k, begins && r == 0 ? regroup::lift(m, e) : regroup::append(m, i + r - first, s.get(k), e));
+          }
+          for (index k = 0; k < abreast; ++k) joined[r].set(k, m(left.get(k), s.get(k)));
+        });
         within[p] = s;
-        for (index k = 0; k < abreast; ++k) joined.set(k, m(before[p].get(k), s.get(k)));
-        put(answers, p, joined);
+        each([&](const auto r) { put(answers(r), p, joined[r]); });
       };
       // A last group shares columns with the one before, so it goes first and its answers are written last.
-      alignas(64) std::remove_pointer_t<decltype(y)> answers[abreast];
       for (index p = whole; p < groups; ++p) {  // one at most, in terms of p since g++ makes packs of no other loop
         const index at = (p - whole) * abreast;
-        group(p, x + g.rows - abreast + at, answers + at);
+        group(p, g.rows - abreast + at, [&](index r) { return aside + r * abreast + at; });
       }
+      constexpr index groups_at_once = packs_at_once / Count;
       for (index begin = 0; begin < whole; begin += groups_at_once) {
-        for (index p = begin; p < std::min(begin + groups_at_once, whole); ++p) group(p, x + p * abreast, y + p * abreast);
+        for (index p = begin; p < std::min(begin + groups_at_once, whole); ++p) {
+          group(p, p * abreast, [&](index r) { return y[r] + p * abreast; });
+        }
         meanwhile();
       }
-      if (rest > 0) std::copy_n(answers, abreast, y + g.rows - abreast);
+      if (rest > 0) each([&](const auto r) { std::copy_n(aside + r * abreast, abreast, y[r] + g.rows - abreast); });
     };
-    row(first, std::true_type{});
-    for (index i = first + 1; i < std::min(g.length, first + piece_elements); ++i) row(i, std::false_type{});
+    constexpr std::integral_constant<index, 1> one;
+    constexpr std::integral_constant<index, rows_at_once> some;
+    const index end = std::min(g.length, first + piece_elements);
+    index i = first;
+    if (go_together && i + some <= end) {
+      rows(some, i, std::true_type{});
+      for (i += some; i + some <= end; i += some) rows(some, i, std::false_type{});
+    } else {
+      rows(one, i++, std::true_type{});
+    }
+    for (; i < end; ++i) rows(one, i, std::false_type{});
+
+    for (index p = 0; p < groups; ++p) total[p] = within[p];
+    for (index d = 1; d < pieces_of(g.length); d *= 2) {
+      states* const before_d = room + (2 + d + (j & (d - 1))) * groups;  // behind those of 1 + 2 + ... + d/2
+      for (index p = 0; p < groups; ++p) {
+        const states right = total[p], left = before_d[p];
+        before_d[p] = right;
+        if (j >= d) join(left, right, total[p]);
+      }
+    }
     for (index p = 0; p < groups; ++p) {
-      states sum = within[p];
-      for (index d = 1; d < pieces_of(g.length); d *= 2) {
-        states& before_d = room[(2 + d + j % d) * groups + p];  // behind those of 1 + 2 + ... + d/2
-        const states right = sum;
-        if (j >= d) {
-          const states left = before_d;
-          for (index k = 0; k < abreast; ++k) sum.set(k, m(left.get(k), right.get(k)));
-        }
-        before_d = right;
-      }
-      total[p] = sum;
-      if (carry != nullptr) {
-        const states left = carry[p];
-        for (index k = 0; k < abreast; ++k) sum.set(k, m(left.get(k), sum.get(k)));
-      }
-      before[p] = sum;
+      before[p] = total[p];
+      if (carry != nullptr) join(carry[p], total[p], before[p]);
     }
   }
 }
@@ -148,54 +176,66 @@ class group_scan {
     const bool puts_packs = out.pitch == 1 && out.rows >= abreast;
     Place* const to = puts_packs ? out.first : places_.of(g.length * abreast);
     const index to_step = puts_packs ? out.stride : abreast;
-    const bool keeps_rows =
-        past_caches_ && puts_packs && are_columns && g.rows * index{sizeof(Place)} >= shortest_past_caches;
-    const index width = groups_of(g.rows) * abreast;
-    Place* const kept = keeps_rows ? two_rows(width) : nullptr;
+    const index row_bytes = g.rows * index{sizeof(Place)};
+    const bool is_wide = row_bytes >= shortest_past_caches;
+    const bool keeps_rows = past_caches_ && puts_packs && are_columns &&
+                            (is_wide || (row_bytes >= shortest_kept && out.stride == out.rows));
+    const index count = is_wide ? 1 : (bytes_kept / row_bytes + rows_at_once - 1) / rows_at_once * rows_at_once;
+    const index width = is_wide ? groups_of(g.rows) * abreast : g.rows;
+    Place* const kept = keeps_rows ? kept_rows(2 * count * width) : nullptr;
+    alignas(64) Place aside[rows_at_once * abreast];
     dispatch([&] {
       traffic memory;
-      const auto write_row = [&](index i) {
-        memory.write(kept + i % 2 * width, to + i * to_step, static_cast<std::size_t>(g.rows) * sizeof(Place));
+      const auto write_rows = [&](index first, index n) {
+        memory.write(kept + first % (2 * count) * width, to + first * to_step, static_cast<std::size_t>(n * row_bytes));
       };
       const auto answers_of = [&](index i) {
         if (!keeps_rows) return to + i * to_step;
-        if (i > 0) write_row(i - 1);
-        const std::size_t bytes = static_cast<std::size_t>(g.rows) * sizeof(X);
-        memory.fetch(from.first + (i + rows_ahead) * from.stride, bytes);
-        find_pages(from.first + (i + 2 * rows_ahead) * from.stride, bytes);
-        return kept + i % 2 * width;
+        if (i % count == 0) {
+          if (i > 0) write_rows(i - count, count);
+          const index ahead = std::max(rows_ahead, count);
+          const std::size_t bytes = static_cast<std::size_t>(count * g.rows) * sizeof(X);
+          memory.fetch(from.first + (i + ahead) * from.stride, bytes);
+          find_pages(from.first + (i + 2 * ahead) * from.stride, bytes);
+        }
+        return kept + i % (2 * count) * width;
       };
       const auto put = [&](Place* y, index, const pack<state>& states) {
         for (index k = 0; k < abreast; ++k) y[k] = answer_(states.get(k));
       };
-      const auto meanwhile = [&] { memory.step<groups_at_once * lines_of_group>(copy_lines_past_caches); };
+      const auto meanwhile = [&] { memory.step<packs_at_once * lines_of_group>(copy_lines_past_caches); };
       if (is_exclusive_) {
         prefixes_of_columns(
-            m_, from, carry, room, answers_of,
+            m_, from, carry, room, answers_of, aside,
             [&](Place* y, index p, const pack<state>& states) {
               const pack<state> s = preceding[p];
               preceding[p] = states;
               put(y, p, s);
             },
-            meanwhile);
+            meanwhile, !is_wide);
       } else {
-        prefixes_of_columns(m_, from, carry, room, answers_of, put, meanwhile);
+        prefixes_of_columns(m_, from, carry, room, answers_of, aside, put, meanwhile, !is_wide);
       }
-      if (keeps_rows) write_row(g.length - 1);
+      if (keeps_rows) {
+        const index rest = (g.length - 1) % count + 1;
+        write_rows(g.length - rest, rest);
+      }
       memory.finish();
     });
     if (!puts_packs) unpack_rows(to, out);
   }
 
-  /// Room for the answers of a row, and of the one before, which begin lines if they can.
-  Place* two_rows(index width) {
+  /// Room for so many answers, which begin a line if they can.
+  Place* kept_rows(index answers) {
     constexpr index places_of_line = (index{cache_line} + index{sizeof(Place)} - 1) / index{sizeof(Place)};
-    Place* const room = places_.of(2 * width + places_of_line);
+    Place* const room = places_.of(answers + places_of_line);
     return room + bytes_to_line(room) / sizeof(Place);
   }
 
   /// The shortest part of a row worth non-temporal stores, in bytes: eight lines, some of which neighbouring rows may share.
   static constexpr index shortest_past_caches = 8 * index{cache_line};
+  /// Where rows follow one another, the shortest row that goes there, with its neighbours, which have so many bytes (Zen 4).
+  static constexpr index shortest_kept = 2 * index{cache_line}, bytes_kept = 4096;
   /// How many rows ahead lines are prefetched, and the cache lines of a group's elements or answers.
   static constexpr index rows_ahead = 8;
   static constexpr std::size_t lines_of_group =
