@@ -41,12 +41,12 @@ struct lattice {
 
   [[nodiscard]] constexpr index size() const noexcept { return count; }
   constexpr T& operator[](index i) const noexcept { return first[offset_of(i, *extents, *strides)]; }
-  /// Calls body(k, element k) for the n >= 1 elements from position `from` on, k from 0. Only the first one's place is divided
-  /// for; the last axis is a loop.
+  /// Calls body(k, x, run, step) for the n >= 1 elements from position `from` on, run by run along the last axis: element k + i
+  /// is x[i * step] for i < run. Only the first one's place is divided for.
   template <class Body>
-  constexpr void visit(index from, index n, const Body& body) const {
+  constexpr void each_run(index from, index n, const Body& body) const {
     const int last = extents->size() - 1;
-    shape at = *extents;  // of the next run along the last axis
+    shape at = *extents;  // of the next run
     index offset = 0;
     for (int a = last; a >= 0; --a) {
       at[a] = a > 0 ? from % (*extents)[a] : from;
@@ -56,12 +56,7 @@ struct lattice {
     const index step = (*strides)[last];
     for (index k = 0; k < n;) {
       const index run = std::min((*extents)[last] - at[last], n - k);
-      T* const x = first + offset;
-      if (step == 1) {
-        for (index i = 0; i < run; ++i) body(k + i, x[i]);
-      } else {
-        for (index i = 0; i < run; ++i) body(k + i, x[i * step]);
-      }
+      body(k, first + offset, run, step);
       k += run;
       at[last] += run;
       offset += run * step;
@@ -71,6 +66,17 @@ struct lattice {
         ++at[a - 1];
       }
     }
+  }
+  /// Calls body(k, element k) for the n >= 1 elements from position `from` on.
+  template <class Body>
+  constexpr void visit(index from, index n, const Body& body) const {
+    each_run(from, n, [&](index k, T* x, index run, index step) {
+      if (step == 1) {
+        for (index i = 0; i < run; ++i) body(k + i, x[i]);
+      } else {
+        for (index i = 0; i < run; ++i) body(k + i, x[i * step]);
+      }
+    });
   }
 };
 

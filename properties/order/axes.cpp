@@ -91,6 +91,10 @@ void every_shape() {
   every_subset<Rule>({3, 0, 4});
   one<Rule>({3, 5000, 4}, 2, false, false);
   one<Rule>({90, 3, 95}, 5, false, true);
+  for (const std::int64_t run : {767, 768, 1001, 4096, 9000}) {  // long runs, of more slices than go together, or of one
+    one<Rule>({3, 70, run}, 5, false, false);
+    one<Rule>({9, 1, 2, run}, 9, false, false);
+  }
 }
 
 }  // namespace
@@ -113,6 +117,20 @@ TEST(axes, a_hole_between_rows_and_a_broadcast_axis) {
   regroup::reduce_axes(regroup::par, regroup::view<const order::word>(xs.data(), {90, 7, 3}, {100, 2, 0}), {0, 2}, out,
                        order::hashed<order::rule::striped>{});
   EXPECT_EQ(out, trees);
+}
+
+TEST(axes, rows_with_holes_between_them) {
+  const auto xs = order::elements(9 * 2000);
+  for (const std::int64_t run : {300, 768, 1900, 2000}) {
+    std::vector<order::word> all;
+    for (std::int64_t i = 0; i < 9; ++i) all.insert(all.end(), xs.begin() + 2000 * i, xs.begin() + 2000 * i + run);
+    order::for_some_executors([&](const auto& ex, const std::string& name) {
+      const order::hashed<order::rule::striped> m;
+      EXPECT_EQ(regroup::reduce(ex, regroup::view<const order::word>(xs.data(), {9, run}, {2000, 1}), m),
+                order::expected<order::rule::striped>(all))
+          << name << ", " << run;
+    });
+  }
 }
 
 TEST(axes, reduce_of_any_rank_goes_in_c_order) {

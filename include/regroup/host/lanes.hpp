@@ -44,17 +44,9 @@ void run(F&& f) {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-template <class M, class Tile>
-constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
-  columns<state_of<M>> lane;
-  index count = std::min(t.size(), lanes);
-  for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j]));
-  index i = count;
-  for (; i + lanes <= t.size(); i += lanes) {
-    if constexpr (requires { t.load().template meanwhile<M>(i); }) t.load().template meanwhile<M>(i);
-    for (index j = 0; j < lanes; ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
-  }
-  for (index j = 0; i + j < t.size(); ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
+/// The first `count` of `lanes` lanes, joined by halves; more than `lanes` are all.
+template <class M>
+constexpr state_of<M> join_halves(const M& m, columns<state_of<M>>& lane, index count) {
   const auto halve = [&](const auto h, const auto present) {
     for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
   };
@@ -63,7 +55,7 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     (known(std::integral_constant<index, lanes / 2 / (index{1} << K)>{}), ...);
   };
   constexpr std::make_integer_sequence<index, std::countr_zero(static_cast<std::uint64_t>(lanes))> halves;
-  if (count == lanes) {
+  if (count >= lanes) {
     halve_below(lanes, halves);  // all of them, so in registers
   } else {
     const index half = static_cast<index>(std::bit_ceil(static_cast<std::uint64_t>(count))) / 2;
@@ -71,6 +63,20 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
     halve_below(half, halves);
   }
   return lane.get(0);
+}
+
+template <class M, class Tile>
+constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
+  columns<state_of<M>> lane;
+  const index count = std::min(t.size(), lanes);
+  for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t[j]));
+  index i = count;
+  for (; i + lanes <= t.size(); i += lanes) {
+    if constexpr (requires { t.load().template meanwhile<M>(i); }) t.load().template meanwhile<M>(i);
+    for (index j = 0; j < lanes; ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
+  }
+  for (index j = 0; i + j < t.size(); ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
+  return join_halves(m, lane, count);
 }
 
 /// body(member, ...) for the members of a product. (std::apply is a call that clang compiles for no instruction set.)

@@ -19,6 +19,7 @@
 #include "regroup/host/chunks.hpp"
 #include "regroup/host/columns_scanner.hpp"
 #include "regroup/host/float_environment.hpp"
+#include "regroup/host/interleaved.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/prefixes_abreast.hpp"
 #include "regroup/host/through.hpp"
@@ -67,14 +68,23 @@ class pool {
     if constexpr (goes_abreast<M, Batch>()) {
       if (fold_abreast(b, m, as_it_is{}, sink)) return;
     }
-    const auto whole = [&](index first, index last) { fold_rows(b, first, last, m, sink); };
+    constexpr bool may_go_by_runs = folds_runs<M, source_in<Batch>>;
+    bool go_by_runs = false;
+    if constexpr (may_go_by_runs) go_by_runs = b.size() > 0 && has_runs(b[0]);
+    const auto whole = [&](index first, index last) {
+      if constexpr (may_go_by_runs) {
+        if (go_by_runs) return fold_runs(b, first, last, m, sink);
+      }
+      fold_rows(b, first, last, m, sink);
+    };
     const auto part = [&](const chunk& c) {
       std::vector<forest<state_of<M>>> only;
       only.push_back(fold_tiles(m, b[c.row], c.first, c.last));
       return only;
     };
     if (concurrency() <= 1) return whole(0, b.size());
-    fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, 1), b.size(), m, sink, whole, part);
+    const index group = go_by_runs && b.size() >= 16 * concurrency() ? 4 : 1;  // or else tiles of slices are shared out
+    fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, group), b.size(), m, sink, whole, part);
   }
   /// The same of rows that go in groups, of which element i is seen(x, i). Returns false where rows had better go alone.
   template <gridded Batch, class M, class Seen, class Sink>
