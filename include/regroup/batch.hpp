@@ -76,6 +76,11 @@ class slices {
       return {first, &inner_extents_, &inner_strides_, length_};
     }
   }
+  /// How many sources from `row` on begin side by side.
+  [[nodiscard]] index side_by_side(index row) const noexcept {
+    const int last = outer_extents_.size() - 1;
+    return last < 0 || outer_strides_[last] != 1 ? 1 : outer_extents_[last] - row % outer_extents_[last];
+  }
   /// The rows from `row` on, at most `most`, as far as they are one stride apart.
   [[nodiscard]] grid<T> grid_at(index row, index most) const noexcept
     requires std::same_as<Source, strided<T>>
@@ -109,6 +114,7 @@ struct single {
   Source source;
   [[nodiscard]] constexpr index size() const noexcept { return 1; }
   constexpr const Source& operator[](index) const noexcept { return source; }
+  [[nodiscard]] constexpr index side_by_side(index) const noexcept { return 1; }
 };
 template <source Source>
 single(Source) -> single<Source>;
@@ -141,6 +147,11 @@ struct projected_batch {
     requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.grid_at(index{}, index{}); }
   {
     return batch.grid_at(row, most);
+  }
+  index side_by_side(index row) const
+    requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.side_by_side(index{}); }
+  {
+    return batch.side_by_side(row);
   }
 };
 

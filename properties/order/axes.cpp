@@ -95,6 +95,9 @@ void every_shape() {
     one<Rule>({3, 70, run}, 5, false, false);
     one<Rule>({9, 1, 2, run}, 9, false, false);
   }
+  one<Rule>({9, 3, 600, 5}, 5, false, false);  // slices side by side
+  one<Rule>({6, 2, 800, 150}, 5, false, false);
+  one<Rule>({6, 150, 800, 2}, 5, true, false);
 }
 
 }  // namespace

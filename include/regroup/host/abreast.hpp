@@ -38,13 +38,16 @@ constexpr bool has_packs() {
     return std::is_arithmetic_v<state_of<M>> || is_split<state_of<M>>();
   }
 }
-/// Whether rows of a batch may go abreast: elements are small and can be copied as bytes, lanes are packs, and the lanes of a
-/// group's tile fit on the stack.
+/// Whether elements may go abreast: they are small and can be copied as bytes, lanes are packs, and the lanes of a group's tile
+/// fit on the stack.
+template <class M, class X>
+constexpr bool goes_in_packs() {
+  return is_plain<state_of<M>, X> && is_movable<X> && sizeof(X) <= 32 && sizeof(state_of<M>) <= 32 && has_packs<M>();
+}
+/// Whether rows of a batch may.
 template <class M, batch Batch>
 constexpr bool goes_abreast() {
-  using element = element_in<Batch>;
-  return gridded<Batch> && is_plain<state_of<M>, element> && is_movable<element> && sizeof(element) <= 32 &&
-         sizeof(state_of<M>) <= 32 && has_packs<M>();
+  return gridded<Batch> && goes_in_packs<M, element_in<Batch>>();
 }
 /// The number of rows that are swept at once, of inputs and outputs alike: `abreast`, or 1 if too few are one stride apart,
 /// or if rows are contiguous and longer than `longest`.
@@ -239,6 +242,10 @@ class group_fold {
     }
   }
 
+  /// The state of row k of a grid of at most a tile is (k).
+  [[nodiscard]] auto leaves_of(const grid<const X>& g) {
+    return [leaves = fold_tile(g, 0, false), rows = g.rows](index k) { return leaf_of_row(leaves, k, rows); };
+  }
   /// The forests of the tiles [first, last) of every row of a grid.
   std::vector<forest<state>> fold_tiles(const grid<const X>& g, index first, index last) {
     std::vector<forest<state>> nodes(static_cast<std::size_t>(g.rows));

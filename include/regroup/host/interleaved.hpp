@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slices of a view along axes that do not join: a slice is a run here and a run there, with those of other slices between. They
-// are folded in the order of memory, each into lanes of its own, with the bits of host/lanes.hpp. Level: lane.
+// Slices of a view along axes that do not join: a slice is a run here and a run there, with those of other slices between. Some
+// slices at a time are read in the order of memory: long runs by a loop over lanes, others into copies of a tile of each, which
+// are folded as columns of a matrix (host/abreast.hpp) or rows (host/lanes.hpp). Level: lane.
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
+#include <optional>
 #include <type_traits>
 #include <vector>
 
@@ -79,15 +82,16 @@ struct part_of_tile {
 #pragma GCC diagnostic pop
 #endif
 
-/// Whether slices of a view may be folded in the order of memory: a monoid folds their elements one by one.
+/// Whether sources are slices that may be read in the order of memory.
 template <class M, class Source>
-inline constexpr bool folds_runs = false;
+inline constexpr bool goes_in_order_of_memory = false;
 template <class M, class T>
-inline constexpr bool folds_runs<M, lattice<T>> = [] {
-  using element = std::remove_const_t<T>;
-  return is_plain<state_of<M>, element> && std::is_trivially_copyable_v<columns<state_of<M>>> &&
-         std::is_default_constructible_v<element> && is_commutative<M> && !has_members<M> && folds_elements<M, element>();
-}();
+inline constexpr bool goes_in_order_of_memory<M, lattice<T>> =
+    is_plain<state_of<M>, std::remove_const_t<T>> && is_movable<std::remove_const_t<T>>;
+/// Whether their elements may be folded where they are: one by one, into lanes.
+template <class M, class X>
+inline constexpr bool folds_runs = std::is_trivially_copyable_v<columns<state_of<M>>> && std::is_default_constructible_v<X> &&
+                                   is_commutative<M> && !has_members<M> && folds_elements<M, X>();
 
 /// Whether the elements of a slice stand in runs that are long enough for what each costs, loading and storing the lanes. (Of
 /// shorter ones a tile is copied first.)
@@ -95,7 +99,7 @@ template <class T>
 bool has_runs(const lattice<T>& slice) {
   constexpr index shortest = 6 * lanes;
   const int last = slice.extents->size() - 1;
-  return slice.count > 0 && (*slice.strides)[last] == 1 && (*slice.extents)[last] >= shortest;
+  return (*slice.strides)[last] == 1 && (*slice.extents)[last] >= shortest;
 }
 
 /// Calls sink(row, state) for the slices [first, last) of a batch that has runs: some at a time, whose lanes fit the first
@@ -136,6 +140,92 @@ void fold_runs(const Batch& b, index first, index last, const M& m, const Sink& 
     for (std::size_t r = 0; r < nodes.size() && r < some; ++r) leaves[r] = *std::move(nodes[r]).value(m), nodes[r] = {};
     sink_some(sink, first, static_cast<index>(some), [&](index r) { return leaves[static_cast<std::size_t>(r)]; });
   }
+}
+
+/// Copies a tile of slices from the one at `first` on, as many as the grid has rows: `n` elements of each from `position` on.
+/// Those that begin side by side become columns, others rows.
+template <class Batch, class X>
+void gather(const Batch& b, index first, index position, const grid<X>& to) {
+  const auto slice = b[first];
+  dispatch([&] {
+    slice.each_run(position, to.length, [&](index k, const X* x, index run, index step) {
+      if (to.pitch == 1) {
+        X* const row = to.first + k * to.stride;
+        const bool is_one_copy = step == to.stride;
+        for (index i = 0; i < (is_one_copy ? 1 : run); ++i) {
+          for (index c = 0; c < (is_one_copy ? run * to.rows : to.rows); ++c) row[i * to.stride + c] = x[i * step + c];
+        }
+      } else {
+        for (index r = 0; r < to.rows; ++r) {
+          const X* const from = b[first + r].first + (x - slice.first);
+          X* const row = to.first + r * to.pitch + k;
+          if (step == 1) {
+            for (index i = 0; i < run; ++i) row[i] = from[i];
+          } else {
+            for (index i = 0; i < run; ++i) row[i] = from[i * step];
+          }
+        }
+      }
+    });
+  });
+}
+
+/// Calls sink(row, state) for the slices [first, last) of a batch, of which some at a time are copied so that they fit the
+/// second-level cache.
+template <class Batch, class M, class Sink>
+void fold_copies(const Batch& b, index first, index last, const M& m, const Sink& sink) {
+  using element = element_in<Batch>;
+  constexpr index bytes = 1 << 19;
+  constexpr bool may_be_columns = goes_in_packs<M, element>();
+  const index size = b[first].size(), tile = std::min(size, tile_elements), step = step_apart<element>(tile);
+  const index most = std::clamp<index>(bytes / (tile * index{sizeof(element)}), 1, lanes);
+  scratch<element> room;
+  element* const copy = room.of(std::min(last - first, most) * step);
+  std::array<stretch<element>, lanes> rows;
+  columns<state_of<M>> states;
+  std::optional<group_fold<M, element>> groups;
+  if constexpr (may_be_columns) groups.emplace(m);
+  while (first < last) {
+    index some = std::min(last - first, most);
+    const index side_by_side = std::min(b.side_by_side(first), some);
+    const bool are_columns = may_be_columns && side_by_side > 1;
+    if (are_columns) some = side_by_side;
+    std::vector<forest<state_of<M>>> nodes(static_cast<std::size_t>(size > tile ? some : 0));
+    const auto put = [&](index t, const auto& leaf) {
+      if (size <= tile) return sink_some(sink, first, some, leaf);
+      for (index k = 0; k < some; ++k) nodes[static_cast<std::size_t>(k)].push(m, {0, t, leaf(k)});
+    };
+    for (index t = 0; t < tiles_of(size); ++t) {
+      const index n = std::min(tile, size - t * tile);
+      const grid<element> tiles = are_columns ? grid<element>{copy, some, n, some, 1} : grid<element>{copy, some, n, 1, step};
+      gather(b, first, t * tile, tiles);
+      if constexpr (may_be_columns) {
+        if (are_columns) {
+          put(t, groups->leaves_of(tiles));
+          continue;
+        }
+      }
+      for (index k = 0; k < some; ++k) rows[static_cast<std::size_t>(k)] = {copy + k * step, n};
+      fold_leaves(m, rows.data(), some, states, as_they_lie{});
+      put(t, [&](index k) { return states.get(k); });
+    }
+    for (std::size_t k = 0; k < nodes.size(); ++k) sink(first + static_cast<index>(k), *std::move(nodes[k]).value(m));
+    first += some;
+  }
+}
+
+/// Calls sink(row, state) for the sources [first, last) of a batch.
+template <batch Batch, class M, class Sink>
+void fold_sources(const Batch& b, index first, index last, const M& m, const Sink& sink) {
+  if constexpr (goes_in_order_of_memory<M, source_in<Batch>>) {
+    if (first < last && b[first].size() > 0) {
+      if constexpr (folds_runs<M, element_in<Batch>>) {
+        if (has_runs(b[first])) return fold_runs(b, first, last, m, sink);
+      }
+      return fold_copies(b, first, last, m, sink);
+    }
+  }
+  fold_rows(b, first, last, m, sink);
 }
 
 }  // namespace regroup::host

@@ -68,22 +68,15 @@ class pool {
     if constexpr (goes_abreast<M, Batch>()) {
       if (fold_abreast(b, m, as_it_is{}, sink)) return;
     }
-    constexpr bool may_go_by_runs = folds_runs<M, source_in<Batch>>;
-    bool go_by_runs = false;
-    if constexpr (may_go_by_runs) go_by_runs = b.size() > 0 && has_runs(b[0]);
-    const auto whole = [&](index first, index last) {
-      if constexpr (may_go_by_runs) {
-        if (go_by_runs) return fold_runs(b, first, last, m, sink);
-      }
-      fold_rows(b, first, last, m, sink);
-    };
+    const auto whole = [&](index first, index last) { fold_sources(b, first, last, m, sink); };
     const auto part = [&](const chunk& c) {
       std::vector<forest<state_of<M>>> only;
       only.push_back(fold_tiles(m, b[c.row], c.first, c.last));
       return only;
     };
     if (concurrency() <= 1) return whole(0, b.size());
-    const index group = go_by_runs && b.size() >= 16 * concurrency() ? 4 : 1;  // or else tiles of slices are shared out
+    const index some = goes_in_order_of_memory<M, source_in<Batch>> ? 16 : 1;
+    const index group = b.size() >= some * concurrency() ? some : 1;  // or else tiles are shared out
     fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, group), b.size(), m, sink, whole, part);
   }
   /// The same of rows that go in groups, of which element i is seen(x, i). Returns false where rows had better go alone.
