@@ -44,7 +44,7 @@ struct lattice {
   /// Calls body(k, x, run, step) for the n >= 1 elements from position `from` on, run by run along the last axis: element k + i
   /// is x[i * step] for i < run. Only the first one's place is divided for.
   template <class Body>
-  constexpr void each_run(index from, index n, const Body& body) const {
+  [[gnu::always_inline]] constexpr void each_run(index from, index n, const Body& body) const {
     const int last = extents->size() - 1;
     shape at = *extents;  // of the next run
     index offset = 0;

@@ -2,11 +2,14 @@
 // Any axes of views of rank 1 to 5, in C order or not, against a loop over indices.
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "cases.hpp"
 #include "recorder.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
 #include "regroup/reduce.hpp"
 
 namespace {
@@ -120,6 +123,43 @@ TEST(axes, a_hole_between_rows_and_a_broadcast_axis) {
   regroup::reduce_axes(regroup::par, regroup::view<const order::word>(xs.data(), {90, 7, 3}, {100, 2, 0}), {0, 2}, out,
                        order::hashed<order::rule::striped>{});
   EXPECT_EQ(out, trees);
+}
+
+/// Whether any element is above zero.
+struct any_above_zero {
+  static constexpr bool is_commutative = true;
+  constexpr bool identity() const { return false; }
+  constexpr bool operator()(bool a, bool b) const { return a || b; }
+  constexpr bool lift(float x) const { return x > 0; }
+};
+
+/// Slices of other types and states than words have the bits of each copied and folded alone.
+template <class T, class M>
+void slices_like_rows(const regroup::shape& extents, const M& m, const T& from) {
+  const std::int64_t a = extents[0], b = extents[1], c = extents[2], d = extents[3];
+  std::vector<T> xs(static_cast<std::size_t>(a * b * c * d), from);
+  for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<T>(static_cast<float>((i * 7919) % 1000) / 64.0f - 5.0f);
+  const auto out = std::make_unique<regroup::answer_of<M>[]>(static_cast<std::size_t>(b * d));
+  const regroup::view<regroup::answer_of<M>> answers(out.get(), {b * d});
+  for (const std::int64_t sign : {1, -1}) {  // the second axis backwards
+    const auto* const first = xs.data() + (sign < 0 ? (b - 1) * c * d : 0);
+    const regroup::view<const T> x(first, extents, {b * c * d, sign * c * d, d, 1});
+    regroup::reduce_axes(regroup::par.with_threads(2), x, {0, 2}, answers, m);
+    for (std::int64_t r = 0; r < b * d; ++r) {
+      std::vector<T> one;
+      for (std::int64_t i = 0; i < a * c; ++i) one.push_back(x(i / c, r / d, i % c, r % d));
+      EXPECT_EQ(answers(r), regroup::reduce(regroup::seq, one, m)) << r << ", " << sign;
+    }
+  }
+}
+TEST(axes, slices_of_any_type) {
+  for (const regroup::shape& extents : {regroup::shape{3, 40, 900, 1}, {5, 4, 30, 7}, {3, 2, 1500, 40}}) {
+    slices_like_rows(extents, regroup::plus<float>{}, regroup::bfloat16{});
+    slices_like_rows(extents, regroup::maximum<float>{}, regroup::float16{});
+    slices_like_rows(extents, regroup::log_sum_exp<float>{}, regroup::float16{});
+    slices_like_rows(extents, regroup::plus<double>{}, std::int8_t{});
+    slices_like_rows(extents, any_above_zero{}, 0.0f);
+  }
 }
 
 TEST(axes, rows_with_holes_between_them) {

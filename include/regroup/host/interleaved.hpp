@@ -32,21 +32,21 @@ namespace regroup::host {
 template <class M, class X>
 struct part_of_tile {
   columns<state_of<M>> lane;
-  alignas(64) X rest[static_cast<std::size_t>(lanes)];
+  alignas(std::max<std::size_t>(64, alignof(X))) X rest[static_cast<std::size_t>(lanes)];
 
-  /// Folds whole rows of lanes, from x on, which begin at place `begin` of the tile.
-  constexpr void add_rows(const M& m, index begin, index end, const X* x) {
+  /// Folds whole rows of lanes at the places [begin, end), from x on, while those from `ahead` on are prefetched.
+  constexpr void add_rows(const M& m, index begin, index end, const X* x, const X* ahead) {
     columns<state_of<M>> now;  // no alias of the elements
     index i = begin;
     if (i == 0) {
       for (index j = 0; j < lanes; ++j) now.set(j, regroup::lift(m, regroup::widen(x[j])));
       i += lanes;
     } else {
-      for (index j = 0; j < lanes; ++j) now.set(j, lane.get(j));  // (as a whole, by a slow instruction)
+      for (index j = 0; j < lanes; ++j) now.set(j, lane.get(j));  // (all at once: by a slow instruction)
     }
     for (; i < end; i += lanes) {
       const X* const row = x + (i - begin);
-      fetch_lines(row + tile_elements, static_cast<std::size_t>(lanes) * sizeof(X));
+      fetch_lines(ahead + (i - begin), static_cast<std::size_t>(lanes) * sizeof(X));
       for (index j = 0; j < lanes; ++j) now.set(j, regroup::append(m, i / lanes, now.get(j), regroup::widen(row[j])));
     }
     for (index j = 0; j < lanes; ++j) lane.set(j, now.get(j));
@@ -56,12 +56,12 @@ struct part_of_tile {
     const index within = begin % lanes, some = std::min(lanes - within, end - begin);
     if (within > 0) {
       std::copy_n(x, some, rest + within);
+      if ((begin + some) % lanes == 0) add_rows(m, begin + some - lanes, begin + some, rest, x + tile_elements);
       x += some;
       begin += some;
-      if (begin % lanes == 0) add_rows(m, begin - lanes, begin, rest);
     }
     const index whole = begin + (end - begin) / lanes * lanes;
-    if (begin < whole) add_rows(m, begin, whole, x);
+    if (begin < whole) add_rows(m, begin, whole, x, x + tile_elements);
     if (whole < end) std::copy_n(x + (whole - begin), end - whole, rest);
   }
   /// The state of the tile, which ends at `end`.
@@ -137,7 +137,10 @@ void fold_runs(const Batch& b, index first, index last, const M& m, const Sink& 
         fold(k + i, x + i - slice.first, n);
       }
     });
-    for (std::size_t r = 0; r < nodes.size() && r < some; ++r) leaves[r] = *std::move(nodes[r]).value(m), nodes[r] = {};
+    for (std::size_t r = 0; r < nodes.size() && r < some; ++r) {
+      leaves[r] = *std::move(nodes[r]).value(m);
+      nodes[r] = {};
+    }
     sink_some(sink, first, static_cast<index>(some), [&](index r) { return leaves[static_cast<std::size_t>(r)]; });
   }
 }

@@ -44,7 +44,7 @@ void run(F&& f) {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// The first `count` of `lanes` lanes, joined by halves; more than `lanes` are all.
+/// The first `count` lanes, joined by halves; all of them if `count` >= `lanes`.
 template <class M>
 constexpr state_of<M> join_halves(const M& m, columns<state_of<M>>& lane, index count) {
   const auto halve = [&](const auto h, const auto present) {

@@ -61,15 +61,14 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
       const auto group = [&](index p, index column, const auto& answers) {
         states joined[count_of];
         states s;
-        if constexpr (!begins) s = within[p];
-        const states left = before[p];
         each([&](const auto r) {
           const X* const x = g.first + (i + r) * g.stride + column;
           for (index k = 0; k < abreast; ++k) {
             const auto& e = regroup::widen(x[k]);
-            s.set(k, begins && r == 0 ? regroup::lift(m, e) : regroup::append(m, i + r - first, s.get(k), e));
+            const auto& before_r = r == 0 ? within[p] : s;
+            s.set(k, begins && r == 0 ? regroup::lift(m, e) : regroup::append(m, i + r - first, before_r.get(k), e));
           }
-          for (index k = 0; k < abreast; ++k) joined[r].set(k, m(left.get(k), s.get(k)));
+          for (index k = 0; k < abreast; ++k) joined[r].set(k, m(before[p].get(k), s.get(k)));
         });
         within[p] = s;
         each([&](const auto r) { put(answers(r), p, joined[r]); });
@@ -86,7 +85,10 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
         }
         meanwhile();
       }
-      if (rest > 0) each([&](const auto r) { std::copy_n(aside + r * abreast, abreast, y[r] + g.rows - abreast); });
+      if (rest > 0) {
+        each([&](const auto r) { std::copy_n(aside + r * abreast, abreast, y[r] + g.rows - abreast); });
+        meanwhile();
+      }
     };
     constexpr std::integral_constant<index, 1> one;
     constexpr std::integral_constant<index, rows_at_once> some;
@@ -104,20 +106,23 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
     for (index d = 1; d < pieces_of(g.length); d *= 2) {
       states* const before_d = room + (2 + d + (j & (d - 1))) * groups;  // behind those of 1 + 2 + ... + d/2
       for (index p = 0; p < groups; ++p) {
-        const states right = total[p], left = before_d[p];
+        const states right = total[p];
+        if (j >= d) join(before_d[p], right, total[p]);
         before_d[p] = right;
-        if (j >= d) join(left, right, total[p]);
       }
     }
     for (index p = 0; p < groups; ++p) {
-      before[p] = total[p];
-      if (carry != nullptr) join(carry[p], total[p], before[p]);
+      if (carry != nullptr) {
+        join(carry[p], total[p], before[p]);
+      } else {
+        before[p] = total[p];
+      }
     }
   }
 }
 
-/// Scans rows by groups. A row across columns is read before any of its answers is written, so the answers may overwrite the
-/// source. Non-temporal stores write it while the next row is computed.
+/// Scans rows by groups. The elements of a group, those of the last one first, are read before any of its answers is written,
+/// so the answers may overwrite the source. Non-temporal stores write a block of rows while the next is computed.
 template <class M, class X, class Place, class Answer>
 class group_scan {
   using state = state_of<M>;
@@ -178,27 +183,27 @@ class group_scan {
     const index to_step = puts_packs ? out.stride : abreast;
     const index row_bytes = g.rows * index{sizeof(Place)};
     const bool is_wide = row_bytes >= shortest_past_caches;
-    const bool keeps_rows = past_caches_ && puts_packs && are_columns &&
-                            (is_wide || (row_bytes >= shortest_kept && out.stride == out.rows));
-    const index count = is_wide ? 1 : (bytes_kept / row_bytes + rows_at_once - 1) / rows_at_once * rows_at_once;
+    const bool is_packed = row_bytes >= shortest_kept && g.stride == g.rows && out.stride == out.rows;
+    const bool keeps_rows = past_caches_ && puts_packs && are_columns && (is_wide || is_packed);
+    const index block = is_wide ? 1 : (bytes_kept / row_bytes + rows_at_once - 1) / rows_at_once * rows_at_once;  // rows
     const index width = is_wide ? groups_of(g.rows) * abreast : g.rows;
-    Place* const kept = keeps_rows ? kept_rows(2 * count * width) : nullptr;
-    alignas(64) Place aside[rows_at_once * abreast];
+    Place* const kept = keeps_rows ? kept_rows(2 * block * width) : nullptr;
+    alignas(std::max<std::size_t>(64, alignof(Place))) Place aside[rows_at_once * abreast];
     dispatch([&] {
       traffic memory;
       const auto write_rows = [&](index first, index n) {
-        memory.write(kept + first % (2 * count) * width, to + first * to_step, static_cast<std::size_t>(n * row_bytes));
+        memory.write(kept + first % (2 * block) * width, to + first * to_step, static_cast<std::size_t>(n * row_bytes));
       };
       const auto answers_of = [&](index i) {
         if (!keeps_rows) return to + i * to_step;
-        if (i % count == 0) {
-          if (i > 0) write_rows(i - count, count);
-          const index ahead = std::max(rows_ahead, count);
-          const std::size_t bytes = static_cast<std::size_t>(count * g.rows) * sizeof(X);
+        if (i % block == 0) {
+          if (i > 0) write_rows(i - block, block);
+          const index ahead = std::max(fewest_ahead, block);
+          const std::size_t bytes = static_cast<std::size_t>(block * g.rows) * sizeof(X);
           memory.fetch(from.first + (i + ahead) * from.stride, bytes);
           find_pages(from.first + (i + 2 * ahead) * from.stride, bytes);
         }
-        return kept + i % (2 * count) * width;
+        return kept + i % (2 * block) * width;
       };
       const auto put = [&](Place* y, index, const pack<state>& states) {
         for (index k = 0; k < abreast; ++k) y[k] = answer_(states.get(k));
@@ -212,12 +217,12 @@ class group_scan {
               preceding[p] = states;
               put(y, p, s);
             },
-            meanwhile, !is_wide);
+            meanwhile, go_together && !is_wide);
       } else {
-        prefixes_of_columns(m_, from, carry, room, answers_of, aside, put, meanwhile, !is_wide);
+        prefixes_of_columns(m_, from, carry, room, answers_of, aside, put, meanwhile, go_together && !is_wide);
       }
       if (keeps_rows) {
-        const index rest = (g.length - 1) % count + 1;
+        const index rest = (g.length - 1) % block + 1;
         write_rows(g.length - rest, rest);
       }
       memory.finish();
@@ -232,12 +237,18 @@ class group_scan {
     return room + bytes_to_line(room) / sizeof(Place);
   }
 
+  /// Whether rows that are not wide go together. (clang makes no packs of comparisons in four rows.)
+#if defined(__clang__)
+  static constexpr bool go_together = !is_exact<M>;
+#else
+  static constexpr bool go_together = true;
+#endif
   /// The shortest part of a row worth non-temporal stores, in bytes: eight lines, some of which neighbouring rows may share.
   static constexpr index shortest_past_caches = 8 * index{cache_line};
-  /// Where rows follow one another, the shortest row that goes there, with its neighbours, which have so many bytes (Zen 4).
+  /// Where rows follow one another, the shortest that is written so, in blocks of about so many bytes (Zen 4).
   static constexpr index shortest_kept = 2 * index{cache_line}, bytes_kept = 4096;
-  /// How many rows ahead lines are prefetched, and the cache lines of a group's elements or answers.
-  static constexpr index rows_ahead = 8;
+  /// How many rows ahead lines are prefetched at least, and the cache lines of a group's elements or answers.
+  static constexpr index fewest_ahead = 8;
   static constexpr std::size_t lines_of_group =
       std::max<std::size_t>(abreast * std::max(sizeof(X), sizeof(Place)) / cache_line, 1);
 

@@ -75,8 +75,8 @@ class pool {
       return only;
     };
     if (concurrency() <= 1) return whole(0, b.size());
-    const index some = goes_in_order_of_memory<M, source_in<Batch>> ? 16 : 1;
-    const index group = b.size() >= some * concurrency() ? some : 1;  // or else tiles are shared out
+    constexpr bool go_together = goes_in_order_of_memory<M, source_in<Batch>>;
+    const index group = go_together && b.size() >= 16 * concurrency() ? 16 : 1;  // or else tiles are shared out
     fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, group), b.size(), m, sink, whole, part);
   }
   /// The same of rows that go in groups, of which element i is seen(x, i). Returns false where rows had better go alone.
