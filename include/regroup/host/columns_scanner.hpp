@@ -69,8 +69,9 @@ index columns_to_set_apart(const Batch& b, const Out& out, index workers) {
   const bool are_columns = x.pitch == 1 && y.pitch == 1 && x.stride != 1 && y.stride != 1 && y.rows == columns;
   if (!are_columns || columns <= 1 || columns > most) return 0;
   const index shortest = is_quick<M> || columns < abreast / 2 ? lanes : 4 * lanes;
-  const bool are_few = columns < abreast ? length >= shortest : b.size() < abreast * workers && tiles_of(length) >= workers;
-  return are_few ? columns : 0;
+  if (columns < abreast) return length >= shortest ? columns : 0;
+  const index fewest = is_quick<M> ? 3 : 2;  // of quick combines one thread does as many side by side as two of columns apart
+  return workers >= fewest && b.size() < abreast * workers && tiles_of(length) >= workers ? columns : 0;
 }
 
 /// A tile_scanner for all columns of a matrix.

@@ -115,7 +115,8 @@ class pool {
     if constexpr (scans_abreast<M, Batch, Out>()) {
       using groups = group_scan<M, element, place, Answer>;
       if (cut_.group_of(b, out, groups::longest) > 1) {
-        const index rows = rows_of_chunk(b, groups::columns_together, concurrency());
+        const index workers = b.size() < 2 * abreast ? 1 : concurrency();  // part of a group is dear
+        const index rows = rows_of_chunk(b, groups::columns_together, workers);
         return each_whole(cut_.for_scan(b, 1, rows), b.size(), [&](index first, index last) {
           groups(m, kind, answer, past_caches)(b, out, first, last);
         });
