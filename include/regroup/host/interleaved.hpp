@@ -42,7 +42,7 @@ struct part_of_tile {
       for (index j = 0; j < lanes; ++j) now.set(j, regroup::lift(m, regroup::widen(x[j])));
       i += lanes;
     } else {
-      for (index j = 0; j < lanes; ++j) now.set(j, lane.get(j));  // (all at once: by a slow instruction)
+      for (index j = 0; j < lanes; ++j) now.set(j, lane.get(j));  // (now = lane is slow: rep movs)
     }
     for (; i < end; i += lanes) {
       const X* const row = x + (i - begin);
@@ -145,8 +145,8 @@ void fold_runs(const Batch& b, index first, index last, const M& m, const Sink& 
   }
 }
 
-/// Copies a tile of slices from the one at `first` on, as many as the grid has rows: `n` elements of each from `position` on.
-/// Those that begin side by side become columns, others rows.
+/// Copies slices from the one at `first` on, as many as the grid has rows: of each, as many elements from `position` on as a row
+/// is long. Slices that begin side by side become columns, others rows.
 template <class Batch, class X>
 void gather(const Batch& b, index first, index position, const grid<X>& to) {
   const auto slice = b[first];
