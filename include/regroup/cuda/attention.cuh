@@ -105,9 +105,7 @@ void normalise_into(const cuda::device& on, const cuda::attention_states<Real>& 
 
 template <class Q, class... Rest>
   requires(!cuda::queries_on_a_device<Q>)
-void attention(const cuda::device&, const Q&, const Rest&...) {
-  cuda::refuse_host_memory<Q>();
-}
+cuda::refused_memory<Q> attention(const cuda::device&, const Q&, const Rest&...);
 template <class T, class... Rest>
 void attention(const cuda::device&, const ragged_queries<T>&, const Rest&...) {
   static_assert(!std::same_as<T, T>,

@@ -66,9 +66,6 @@ void cross_entropy_into(const cuda::device& on, const cuda::device_view<X>& logi
 }
 
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void cross_entropy(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> cross_entropy(const cuda::device&, const X&, const Rest&...);
 
 }  // namespace regroup

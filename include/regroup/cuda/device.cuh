@@ -177,12 +177,14 @@ concept host_memory = !is_device_view<X> && !std::same_as<X, shape> &&
                       (std::ranges::range<const X> || requires(const X& x) { regroup::view(x); });
 template <class X, class... Rest>
 concept some_on_the_host = !is_device_view<X> || (host_memory<Rest> || ...);
+/// What a verb on a device returns for memory of the host: nothing that compiles.
 template <class X, class... Rest>
-constexpr void refuse_host_memory() {
-  static_assert(!some_on_the_host<X, Rest...>,
+  requires some_on_the_host<X, Rest...>
+struct refused_memory {
+  static_assert(!std::same_as<X, X>,
                 "regroup: cuda::device works in device memory; give it a cuda::device_view of what cudaMalloc returned, not "
                 "a host pointer, view or container");
-}
+};
 
 }  // namespace regroup::cuda
 

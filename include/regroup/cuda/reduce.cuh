@@ -166,29 +166,14 @@ index reduce_by_key(const cuda::device& on, const cuda::device_view<Key>& keys, 
 }
 
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void reduce(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> reduce(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void reduce_rows(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> reduce_rows(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void reduce_axes(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> reduce_axes(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void reduce_by_key(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> reduce_by_key(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void reduce_segments(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> reduce_segments(const cuda::device&, const X&, const Rest&...);
 
 }  // namespace regroup

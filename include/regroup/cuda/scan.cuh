@@ -177,44 +177,20 @@ void exclusive_scan_segments_into(const cuda::device& on, const cuda::device_vie
 }
 
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void inclusive_scan(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> inclusive_scan(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void exclusive_scan(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> exclusive_scan(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void inclusive_scan_rows(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> inclusive_scan_rows(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void exclusive_scan_rows(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> exclusive_scan_rows(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void inclusive_scan_axis(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> inclusive_scan_axis(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void exclusive_scan_axis(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> exclusive_scan_axis(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void inclusive_scan_segments(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> inclusive_scan_segments(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void exclusive_scan_segments(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> exclusive_scan_segments(const cuda::device&, const X&, const Rest&...);
 
 }  // namespace regroup

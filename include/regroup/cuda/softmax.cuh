@@ -67,19 +67,10 @@ void logsumexp_into(const cuda::device& on, const cuda::device_view<X>& x, const
 }
 
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void softmax(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> softmax(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void log_softmax(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> log_softmax(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
-  requires cuda::some_on_the_host<X, Rest...>
-void logsumexp(const cuda::device&, const X&, const Rest&...) {
-  cuda::refuse_host_memory<X, Rest...>();
-}
+cuda::refused_memory<X, Rest...> logsumexp(const cuda::device&, const X&, const Rest&...);
 
 }  // namespace regroup
