@@ -3,8 +3,11 @@
 // several threads may call at once.
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
@@ -106,4 +109,63 @@ TEST(nested, several_threads_at_once) {
   }
   for (auto& caller : callers) caller.join();
   EXPECT_EQ(wrong, 0);
+}
+
+namespace {
+
+/// Threads that one thread plays: who waits inside a task runs the next one, as a pool's threads may.
+struct players : regroup::host::threads<players> {
+  struct tasks {
+    std::function<void(regroup::index)> f;
+    regroup::index next = 0, end = 0;
+    bool play() {
+      if (next >= end) return false;
+      f(next++);
+      return true;
+    }
+  };
+  std::shared_ptr<tasks> left = std::make_shared<tasks>();
+
+  static int concurrency() { return 3; }
+  template <class F>
+  void bulk(regroup::index n, const F& f) const {
+    const tasks before = std::exchange(*left, tasks{[&f](regroup::index i) { f(i); }, 0, n});
+    while (left->play()) {
+    }
+    *left = before;
+  }
+};
+
+}  // namespace
+
+/// The same where it is the combine that waits, the one after `calls` of those that join whole tiles to something.
+TEST(nested, a_combine_that_runs_work_of_its_own_is_scanned) {
+  struct waits {
+    struct state {
+      order::word tree;
+      std::int64_t count;
+    };
+    players pool;
+    int* calls;
+    state identity() const { return {0, 0}; }
+    state lift(order::word x) const { return {x, 1}; }
+    state operator()(state a, state b) const {
+      if (a.count >= 4096 && b.count >= 32 && (*calls)-- == 0) pool.left->play();
+      return {order::skip_or_mix(a.tree, b.tree), a.count + b.count};
+    }
+    order::word lower(const state& s) const { return s.tree; }
+  };
+  const std::int64_t n = 5 * 4096 + 100;
+  const auto xs = order::elements(n);
+  const auto tree = order::expected_inclusive(xs);
+  const players pool;
+  int before = 0, calls = 0;
+  do {
+    calls = before;
+    std::vector<order::word> ys(xs.size());
+    regroup::inclusive_scan(pool, xs, ys, waits{pool, &calls});
+    ASSERT_TRUE(ys == tree) << before;
+    ++before;
+  } while (calls < 0);
+  EXPECT_GT(before, 5);
 }

@@ -30,11 +30,6 @@ struct tile_carry {
   std::optional<State> preceding;  // the inclusive result just before the tile
 };
 
-template <class M>
-state_of<M> joined(const M& m, const std::optional<state_of<M>>& left, const state_of<M>& right) {
-  return left ? m(*left, right) : right;
-}
-
 // An empty optional is copied here, whose value g++ believes to be read.
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic push
@@ -81,25 +76,32 @@ class carries {
  public:
   explicit carries(carry_chain<M> before) : chain_(std::move(before)) {}
 
-  /// Reports tile `t` as folded; returns the carry into it if all tiles before it are folded.
+  /// Reports tile `t` as folded; returns the carry into it if all tiles before it have been pushed on the chain. One thread at
+  /// a time pushes, unlocked, since an operator may wait for work that reports a tile; what it finds reported then is its to do.
   [[nodiscard]] std::optional<carry> fold(index t, summary folded) {
-    const std::lock_guard lock(one_at_a_time_);
+    std::unique_lock lock(one_at_a_time_);
     index next = next_.load(std::memory_order_relaxed);
-    if (t > next) {
+    if (t > next || is_pushing_) {
       early_.emplace(t, std::move(folded));
       return std::nullopt;
     }
+    is_pushing_ = true;
     std::optional<carry> own = chain_.next();
-    chain_.push(std::move(folded));
-    for (auto first = early_.find(++next); first != early_.end(); first = early_.find(++next)) {
+    const auto push = [&](summary& tile) {
+      next_.store(++next, std::memory_order_relaxed);
+      lock.unlock();
+      chain_.push(std::move(tile));
+      lock.lock();
+    };
+    push(folded);
+    for (auto early = early_.extract(next); !early.empty(); early = early_.extract(next)) {
       carries_.emplace(next, chain_.next());
-      chain_.push(std::move(first->second));
-      early_.erase(first);
+      push(early.mapped());
     }
-    next_.store(next, std::memory_order_relaxed);
+    is_pushing_ = false;
     return own;
   }
-  /// Whether all tiles up to `t` are folded.
+  /// Whether the carry into tile `t` is known.
   [[nodiscard]] bool has(index t) const noexcept { return next_.load(std::memory_order_relaxed) > t; }
   /// The carry into a tile that was folded early, if it is known by now; it is given out once.
   [[nodiscard]] std::optional<carry> take(index t) {
@@ -119,9 +121,10 @@ class carries {
 
  private:
   std::mutex one_at_a_time_;
+  bool is_pushing_ = false;
   alignas(cache_line) std::atomic<index> next_ = 0;  // the first tile without a carry
   alignas(cache_line) carry_chain<M> chain_;
-  std::map<index, summary> early_;  // folded before a tile before them
+  std::map<index, summary> early_;  // folded before a tile before them was pushed
   std::map<index, carry> carries_;
 };
 
