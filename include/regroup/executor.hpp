@@ -41,6 +41,12 @@ constexpr void combine_into(const M& m, state_of<M>& a, state_of<M> b) {
   a = m(std::move(a), std::move(b));
 }
 
+/// a b, where there may be nothing on the left.
+template <class M>
+constexpr state_of<M> joined(const M& m, const std::optional<state_of<M>>& a, state_of<M> b) {
+  return a ? m(*a, std::move(b)) : b;
+}
+
 /// perfect(xs) of at least one state: adjacent pairs, level by level. `xs` is used up.
 template <class M>
 constexpr state_of<M> perfect(const M& m, std::span<state_of<M>> xs) {

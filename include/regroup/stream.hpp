@@ -93,20 +93,21 @@ class accumulator {
   /// own `open_tile()` is no such range, since it moves as it grows.
   template <class Range>
   void push(const Range& range) {
-    push_source(as_source(range), [&](const auto& s, index at, index count) {
-      add(shifted(s, at, count, next_ / tile_elements));
+    push_source(as_source(range), [&](const auto& s, index first, index last, index begin) {
+      add(host::fold_tiles(m_, s, first, last, begin));
     });
   }
   /// The same, with whole tiles folded by an executor's threads. The bits are the same.
   template <executor Executor, class Range>
   void push(const Executor& ex, const Range& range) {
-    push_source(as_source(range), [&](const auto& s, index at, index count) {
+    push_source(as_source(range), [&](const auto& s, index first, index last, index begin) {
       constexpr index some = 4096;  // states at a time
-      for (index t = 0; t < count; t += some) {
-        const index tiles = std::min(some, count - t);
-        for (auto& tile : tiles_apart(worker_of(ex), s, at + t * tile_elements, tiles, next_ / tile_elements)) {
-          add(std::move(tile));
-        }
+      for (; first < last; first += some) {
+        std::vector<forest<state>> tiles(static_cast<std::size_t>(std::min(some, last - first)));
+        worker_of(ex).for_each(static_cast<index>(tiles.size()), static_cast<double>(tile_elements), [&](index t) {
+          tiles[static_cast<std::size_t>(t)] = host::fold_tiles(m_, s, first + t, first + t + 1, begin);
+        });
+        for (auto& tile : tiles) add(std::move(tile));
       }
     });
   }
@@ -115,16 +116,28 @@ class accumulator {
   /// Adds another accumulator. One that continues this one exactly (other.first_position() == next_position(), and only exact
   /// continuations were merged into it) merges to the bits of one fold, at any position. An empty one changes nothing. Any
   /// other is combined on the right as a state, within the error bound; later pushes then fold from position 0 and combine on
-  /// the right of that.
+  /// the right of that. If an operator throws, nothing has changed.
   void merge(const accumulator& other) {
     if (other.is_empty()) return;
     if (other.first_ == next_ && !other.base_) {
       (void)streams::sum_of_counts(count_, other.next_);
-      push(other.left_);
-      if (other.next_ > next_) {
-        add(other.whole_);
-        right_ = other.right_;
-        next_ = other.next_;
+      const index next = next_;
+      const auto left = static_cast<std::ptrdiff_t>(left_.size());
+      forest<state> whole = whole_;
+      std::vector<kept> right = right_;
+      try {
+        push(other.left_);
+        if (other.next_ > next_) {
+          add(other.whole_);
+          right_ = other.right_;
+          next_ = other.next_;
+        }
+      } catch (...) {
+        next_ = next;
+        left_.erase(left_.begin() + left, left_.end());
+        whole_ = std::move(whole);
+        right_ = std::move(right);
+        throw;
       }
       return;
     }
@@ -149,7 +162,7 @@ class accumulator {
     if (!right_.empty()) all.push(m_, {0, next_ / tile_elements, leaf(right_, 0)});
     std::optional<state> s = all.value(m_);
     if (!s) return base_ ? *base_ : m_.identity();
-    return base_ ? m_(*base_, *std::move(s)) : *std::move(s);
+    return joined(m_, base_, *std::move(s));
   }
 
   /// The nodes of the whole tiles, and the elements after the last of them. Together they are everything, if the accumulator
@@ -254,17 +267,6 @@ class accumulator {
       return host::leaf_of(m_, elements.data(), n, offset);
     }
   }
-  /// The forest of `count` whole tiles that begin at element `at` of a source and at tile `tile` of the whole.
-  template <class Source>
-  [[nodiscard]] forest<state> shifted(const Source& s, index at, index count, index tile) const {
-    forest<state> nodes;
-    for (index t = 0; t < count; ++t) {
-      host::with_tile(s, at + t * tile_elements, tile_elements, [&](const auto& elements) {
-        nodes.push(m_, {0, tile + t, host::leaf_of(m_, elements)});
-      });
-    }
-    return nodes;
-  }
   /// Takes on what whole tiles became, node by node.
   void add(forest<state> tiles) {
     for (node<state>& n : std::move(tiles).nodes()) {
@@ -273,17 +275,21 @@ class accumulator {
       next_ = end * tile_elements;
     }
   }
-  /// The same tiles, each in a forest of its own, on an executor's threads.
-  template <executor Executor, class Source>
-  [[nodiscard]] std::vector<forest<state>> tiles_apart(const Executor& ex, const Source& s, index at, index count,
-                                                       index tile) const {
-    std::vector<forest<state>> tiles(static_cast<std::size_t>(count));
-    ex.for_each(count, static_cast<double>(tile_elements), [&](index t) {
-      tiles[static_cast<std::size_t>(t)] = shifted(s, at + t * tile_elements, 1, tile + t);
-    });
-    return tiles;
+  struct as_element {
+    template <class Y>
+    constexpr X operator()(const Y& y) const {
+      return static_cast<X>(regroup::widen(y));
+    }
+  };
+  /// A source of elements that fold as X does: of X, or of 16-bit floats that widen to it.
+  template <class Source>
+  [[nodiscard]] static auto converted(const Source& s) {
+    using element = element_of<Source>;
+    constexpr bool folds_as_x = std::same_as<element, X> || std::same_as<widened<element>, X>;
+    return project(s, std::conditional_t<folds_as_x, std::identity, as_element>{});
   }
-  /// Elements go to the ragged ends; whole tiles in between to add_tiles(source, first element, number of tiles).
+  /// Elements go to the ragged ends; the whole tiles [first, last) in between to add_tiles(source, first, last, begin), where
+  /// `begin` is the position of the source's first element.
   template <class Source, class AddTiles>
   void push_source(const Source& s, const AddTiles& add_tiles) {
     static_assert(std::convertible_to<decltype(regroup::widen(s[0])), widened<X>>,
@@ -299,8 +305,8 @@ class accumulator {
     (void)streams::sum_of_counts(count_, streams::sum_of_counts(next_, n));
     for (index i = 0; i < n;) {
       if (next_ >= left_end() && right_.empty() && n - i >= tile_elements) {
-        const index tiles = (n - i) / tile_elements;
-        add_tiles(s, i, tiles);
+        const index first = next_ / tile_elements, tiles = (n - i) / tile_elements;
+        add_tiles(converted(s), first, first + tiles, next_ - i);
         i += tiles * tile_elements;
         continue;
       }
@@ -318,13 +324,13 @@ class accumulator {
           } else {
             end.resize(before + static_cast<std::size_t>(count));
             host::dispatch([to = end.data() + before, from = first + i, count] {
-              for (index k = 0; k < count; ++k) to[k] = static_cast<kept>(static_cast<X>(regroup::widen(from[k])));
+              for (index k = 0; k < count; ++k) to[k] = static_cast<kept>(as_element{}(from[k]));
             });
           }
         }
       }
       if (count == 0) {
-        end.push_back(static_cast<kept>(static_cast<X>(regroup::widen(s[i]))));
+        end.push_back(static_cast<kept>(as_element{}(s[i])));
         count = 1;
       }
       if (static_cast<index>(right_.size()) == tile_elements) {

@@ -202,3 +202,27 @@ TEST(accumulator, of_other_numbers) {
   expect_converted<regroup::float16>(regroup::maximum<float>{});
   expect_converted<unsigned char>(regroup::plus<std::int64_t>{});
 }
+/// Half of what comes, by its type's division; by default doubles come.
+struct halves {
+  double identity() const { return 0; }
+  double operator()(double a, double b) const { return a + b; }
+  template <class X>
+  double lift(X x) const {
+    return static_cast<double>(x / 2);
+  }
+};
+TEST(accumulator, narrows_every_element_as_one_by_itself) {
+  const auto agree = [](auto m, auto one, const auto& xs) {
+    using element = decltype(one);
+    regroup::accumulator<decltype(m), element> at_once{m}, by_threads{m}, one_by_one{m};
+    at_once.push(xs);
+    by_threads.push(regroup::par.with_threads(3), xs);
+    for (const auto x : xs) one_by_one.push_one(static_cast<element>(x));
+    EXPECT_EQ(at_once.save(), one_by_one.save());
+    EXPECT_EQ(by_threads.save(), one_by_one.save());
+  };
+  agree(regroup::plus<double>{}, float{}, std::vector<double>(9000, 0.1));
+  agree(regroup::plus<std::int64_t>{}, static_cast<signed char>(0), std::vector<int>(9000, 300));
+  agree(regroup::plus<float>{}, regroup::float16{}, std::vector<float>(9000, 0.1F));
+  agree(halves{}, double{}, std::vector<int>(9000, 3));
+}

@@ -200,6 +200,51 @@ TEST(exceptions, a_combine_that_throws_leaves_what_was_pushed_before) {
   EXPECT_EQ(acc.value(), tile + tile + tile + "b" + tile);
 }
 
+/// Whichever combine of a merge throws, both accumulators are as they were, and merge to the same once none does.
+TEST(exceptions, a_merge_that_throws_changes_nothing) {
+  struct joins {
+    int* left;  // combines before one throws
+    std::string identity() const { return ""; }
+    std::string operator()(const std::string& a, const std::string& b) const {
+      if ((*left)-- == 0) throw verbs::refused();
+      return a + b;
+    }
+    std::string lift(char c) const { return std::string(1, c); }
+  };
+  const std::string all(10 * 4096, 'a');
+  for (const std::size_t cut : {std::size_t{4096}, std::size_t{5000}, std::size_t{3 * 4096}, all.size() - 107}) {
+    for (const regroup::index first : {0, 100}) {
+      int left = -1;
+      regroup::accumulator a{joins{&left}, first}, b{joins{&left}, first + static_cast<regroup::index>(cut)};
+      regroup::accumulator elsewhere{joins{&left}, 7};
+      a.push(all.substr(0, cut));
+      b.push(all.substr(cut));
+      elsewhere.push(all.substr(cut));
+      int throws = 0;
+      for (int before = 0;; before = before * 2 + 1) {
+        auto sum = a;
+        left = before;
+        try {
+          sum.merge(b);
+          break;
+        } catch (const verbs::refused&) {
+          ++throws;
+        }
+        left = -1;
+        EXPECT_EQ(sum.size(), static_cast<regroup::index>(cut));
+        EXPECT_EQ(sum.value(), all.substr(0, cut));
+        sum.merge(b);
+        EXPECT_EQ(sum.value(), all);
+      }
+      EXPECT_GT(throws, 0) << cut << " " << first;
+      left = 0;
+      EXPECT_THROW(a.merge(elsewhere), verbs::refused);
+      left = -1;
+      EXPECT_EQ(a.value(), all.substr(0, cut));
+    }
+  }
+}
+
 TEST(exceptions, nothing_leaks_when_nothing_is_thrown) {
   const std::vector<int> xs(30'000, 1);
   const auto before = verbs::alive.load();

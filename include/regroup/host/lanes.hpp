@@ -150,19 +150,14 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
     return m.lift_tile(t);
   } else {
     std::vector<std::optional<state_of<M>>> lane(static_cast<std::size_t>(lanes));
-    const auto join = [&](std::optional<state_of<M>>& a, const std::optional<state_of<M>>& b) {
-      if (b) a = a ? m(*a, *b) : *b;
-    };
     for (index i = 0; i < t.size(); ++i) {
-      const index j = is_commutative<M> ? (offset + i) % lanes : (offset + i) / piece_elements;
-      join(lane[static_cast<std::size_t>(j)], regroup::lift(m, t[i]));
+      auto& s = lane[static_cast<std::size_t>(is_commutative<M> ? (offset + i) % lanes : (offset + i) / piece_elements)];
+      s = joined(m, s, regroup::lift(m, t[i]));
     }
     for (std::size_t h = lane.size() / 2; h >= 1; h /= 2) {
       for (std::size_t j = 0; j < h; ++j) {
         const auto [left, right] = is_commutative<M> ? std::pair(j, j + h) : std::pair(2 * j, 2 * j + 1);
-        std::optional<state_of<M>> pair = lane[left];
-        join(pair, lane[right]);
-        lane[j] = std::move(pair);
+        lane[j] = lane[right] ? joined(m, lane[left], *lane[right]) : lane[left];
       }
     }
     return *lane[0];
@@ -265,13 +260,13 @@ state_of<M> leaf_of(const M& m, const X* first, index n, index offset = 0) {
   return offset == 0 ? leaf_of(m, t) : leaf_after(m, t, offset);
 }
 
-/// The forest of the tiles [first, last) of a source.
+/// The forest of the tiles [first, last) of a source, or of a whole of which the source is what follows position `begin`.
 template <class M, source Source>
-forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index last) {
+forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index last, index begin = 0) {
   forest<state_of<M>> nodes;
   for (index t = first; t < last; ++t) {
-    const index n = std::min(tile_elements, s.size() - t * tile_elements);
-    with_tile(s, t * tile_elements, n, [&](const auto& elements) {
+    const index at = t * tile_elements - begin;
+    with_tile(s, at, std::min(tile_elements, s.size() - at), [&](const auto& elements) {
       using tile_type = std::remove_cvref_t<decltype(elements)>;
       if constexpr (has_lift_tile_after<M, tile_type>) {
         if (!nodes.empty()) return nodes.push(m, {0, t, leaf_of(m, elements, nodes.nodes().front().state)});
