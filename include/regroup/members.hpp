@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state as the numbers it is made of: aggregates, tuples, ranges and optionals are taken apart, down to arithmetic.
 // A fold keeps each member in an array of its own (host/columns.hpp), a stream saves the members (stream.hpp), and the laws
-// compare, print, make and perturb them (laws/). The user declares nothing for it; only an aggregate with bit-fields, to which
-// there are no references, needs a constructor, so that it is none. Level: element.
+// compare, print, make and perturb them (laws/). The user declares nothing for it; only an aggregate with bit-fields or an
+// anonymous union, which no binding names, needs a constructor, so that it is none. Level: element.
 #pragma once
 
 #include <concepts>
@@ -201,6 +201,25 @@ constexpr void for_each(T& x, const F& f) {
     std::apply([&](auto&... member) { (f(member), ...); }, members::tie(x));
   }
 }
+
+namespace detail {
+template <class T, std::size_t... I>
+constexpr bool gives_references(std::index_sequence<I...>) {
+  return (std::is_lvalue_reference_v<decltype(tied_get::at<I>(std::declval<T&>()))> && ...);
+}
+template <class T>
+constexpr bool has_references() {
+  if constexpr (tuple_like<T>) {
+    return gives_references<T>(std::make_index_sequence<std::tuple_size_v<T>>{});
+  } else {
+    return count<T>() > 0;
+  }
+}
+}  // namespace detail
+
+/// Whether `for_each` gives references to the members where they are.
+template <class T>
+inline constexpr bool in_place = detail::has_references<const T>();
 
 namespace detail {
 template <class T>

@@ -30,7 +30,7 @@ void copy_bytes(const T& x, std::byte* to) {
       streams::copy_bytes(element, to);
       to += sizeof(element);
     }
-  } else if constexpr (members::count<T>() > 0) {
+  } else if constexpr (members::in_place<T>) {
     const auto* const whole = reinterpret_cast<const std::byte*>(&x);
     members::for_each(x, [&](const auto& member) {
       streams::copy_bytes(member, to + (reinterpret_cast<const std::byte*>(&member) - whole));

@@ -6,11 +6,15 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <new>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
 #include "recorder.hpp"
 #include "regroup/error.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/fanout.hpp"
 #include "regroup/stream.hpp"
 
 namespace {
@@ -128,6 +132,19 @@ TEST(saved, equal_accumulators_save_equal_bytes) {
     }
     for (std::size_t i = 2; i < bytes.size(); ++i) EXPECT_EQ(bytes[i], bytes[i % 2]) << n << " elements";
   }
+}
+
+TEST(saved, a_fanout_state_is_equal_bytes_whatever_its_padding) {
+  using state = regroup::state_of<regroup::fanout<regroup::count, regroup::maximum<float>>>;
+  const auto saved = [](int rubbish) {
+    alignas(state) std::array<std::byte, sizeof(state)> room;
+    room.fill(static_cast<std::byte>(rubbish));
+    regroup::streams::writer out;
+    out.put(*::new (room.data()) state{{7}, {2.5F}});
+    return std::move(out).finish();
+  };
+  static_assert(sizeof(state) == 16);
+  EXPECT_EQ(saved(0x00), saved(0xa5));
 }
 
 TEST(saved, any_changed_byte_is_a_format_error) {
