@@ -95,13 +95,14 @@ constexpr shape row_major(const shape& extents) {
   return strides;
 }
 
+/// An mdspan or a type like it, whose elements are those in memory: an accessor that makes them from these is no view.
 template <class V>
 concept mdspan_like = requires(const V& v) {
   v.data_handle();
   v.rank();
   { v.extent(0) } -> std::convertible_to<index>;
   { v.stride(0) } -> std::convertible_to<index>;
-};
+} && (!requires { typename V::reference; } || std::same_as<typename V::reference, typename V::element_type&>);
 
 /// A strided array of any rank that somebody else owns: a pointer, extents and strides, both in elements. Strides may be
 /// zero or negative. Built implicitly from containers and spans (rank 1) and from anything mdspan-like; a view to write through

@@ -77,3 +77,15 @@ TEST(mdspans, are_inputs_and_outputs) {
   regroup::softmax(seq, mdspan<const float, 2>{logits.data(), {2, 4}, {4, 1}}, mdspan<float, 2>{p.data(), {2, 4}, {4, 1}});
   EXPECT_EQ(p, std::vector<float>(8, 0.25F));
 }
+
+/// What an accessor makes of the elements is not what lies in memory.
+TEST(mdspans, whose_accessor_computes_are_no_views) {
+  struct scaled : mdspan<const int, 1> {
+    using reference = int;
+  };
+  struct plain : mdspan<const int, 1> {
+    using reference = const int&;
+  };
+  static_assert(!regroup::mdspan_like<scaled> && !std::convertible_to<scaled, regroup::view<const int>>);
+  static_assert(regroup::mdspan_like<plain> && std::convertible_to<plain, regroup::view<const int>>);
+}
