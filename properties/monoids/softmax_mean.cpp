@@ -114,6 +114,19 @@ void as_others_hold_it() {
   EXPECT_TRUE(same(m.lift(nothing), m.identity()));
 }
 
+TEST(softmax_mean, values_of_another_size_are_refused) {
+  using scored = regroup::scored<float, std::vector<float>>;
+  const auto mean_of = [](regroup::index d, const std::vector<scored>& keys) {
+    return fold(regroup::softmax_mean<float>{.d = d}, keys);
+  };
+  EXPECT_THROW(mean_of(0, {{0, {1, 2}}, {-inf, {3, 4}}}), regroup::argument_error);  // .d forgotten
+  EXPECT_THROW(mean_of(2, {{0, {1, 2}}, {1, {3}}}), regroup::argument_error);
+  EXPECT_TRUE(same(mean_of(2, {{-inf, {}}, {0, {1, 2}}}).values, std::vector<float>{1, 2}));  // hidden, whatever it is
+  const auto state = regroup::softmax_mean<float>{.d = 3}.lift(scored{0, {1, 2, 3}});
+  const regroup::normalised_softmax<float, regroup::dynamic_vector<float>> part{state.o, 0};
+  EXPECT_THROW((void)regroup::softmax_mean<float>{.d = 2}.lift(part), regroup::argument_error);
+}
+
 TEST(softmax_mean, a_normalised_state_is_an_element) {
   as_others_hold_it<regroup::log_base::e>();
   as_others_hold_it<regroup::log_base::two>();

@@ -9,10 +9,12 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "regroup/error.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 
 namespace regroup {
@@ -191,6 +193,12 @@ struct softmax_mean {
     const auto [m, l] = log_sum_exp<Real>{}.lift(regroup::widen(key.score));
     if (m == detail::least<Real>) return identity();
     if (m != m) return {m, l, Vector::filled(d, m)};
+    if constexpr (std::same_as<Vector, dynamic_vector<Real>>) {
+      if (static_cast<index>(key.value.size()) != d) {
+        throw argument_error("softmax_mean{.d = " + std::to_string(d) + "} takes values of as many numbers; got one of " +
+                             std::to_string(key.value.size()));
+      }
+    }
     if constexpr (std::convertible_to<const Value&, Vector>) {
       return {m, l, key.value};
     } else {
