@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "regroup/error.hpp"
+#include "regroup/source.hpp"
 #include "regroup/view.hpp"
 
 namespace regroup {
@@ -181,14 +183,32 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }
 
-/// The same for any inputs and outputs: those that are no memory share none.
+/// The memory that is read: of a view, or of a range of references at equal distances, such as one reversed. Empty where
+/// elements are made as they are read, or lie anyhow.
+template <class In>
+auto memory_read(const In& in) {
+  if constexpr (requires { view(in); }) {
+    return view(in);
+  } else if constexpr (const auto s = as_source(in); std::is_lvalue_reference_v<decltype(s[0])>) {
+    using element = std::remove_reference_t<decltype(s[0])>;
+    const index n = s.size();
+    if (n == 0) return view<element>();
+    const auto apart = [&](index i) {
+      const auto at = [&s](index k) { return reinterpret_cast<const std::byte*>(std::addressof(s[k])); };
+      return at(i) - at(0);
+    };
+    const index step = n > 1 ? apart(1) : index{sizeof(element)};
+    if (step % index{sizeof(element)} != 0 || apart(n - 1) != (n - 1) * step) return view<element>();
+    return view<element>(std::addressof(s[0]), {n}, {step / index{sizeof(element)}});
+  } else {
+    return view<const std::byte>();
+  }
+}
+
+/// The same for any inputs and outputs, as far as it is known where they lie.
 template <class In, class Out>
 void require_own_memory(const In& in, const Out& out, bool in_place_allowed = false) {
-  if constexpr (requires { view(in), view(out); }) {
-    require_apart(view(in), view(out), in_place_allowed);
-  } else if constexpr (requires { view(out); }) {
-    require_distinct(view(out));
-  }
+  if constexpr (requires { view(out); }) require_apart(memory_read(in), view(out), in_place_allowed);
 }
 
 /// Each answer has a place.

@@ -69,10 +69,11 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 
 }  // namespace verbs
 
-/// y[i] = lower(x_0 + ... + x_i) along a range. Reads x once, or twice where elements, states or answers are not trivially
-/// copyable, or elements or answers not trivially default-constructible. Uses six tiles of memory a thread; outputs over 8 MiB
-/// are written with non-temporal stores. Throws shape_error where lengths differ, overlap_error where y shares memory with x
-/// without being exactly x.
+/// y[i] = lower(x_0 + ... + x_i) along a range. Reads x once; twice where elements, states or answers are not trivially
+/// copyable, or elements or answers not trivially default-constructible; and once more a tile that had to wait for others. Uses
+/// six tiles of memory a thread; outputs over 8 MiB are written with non-temporal stores. Throws shape_error where lengths
+/// differ, overlap_error where y shares memory with x without being exactly x, as far as x is a view or refers to elements at
+/// equal distances.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, y, m, scan_kind::inclusive, projection);

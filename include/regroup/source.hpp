@@ -275,7 +275,7 @@ constexpr auto as_source(const R& range) {
   } else {
     static_assert(elements_by_position<R>,
                   "regroup: elements come as a random-access range that knows its size and can be read where it is const, "
-                  "a view, or anything with `size()` (64-bit) and `operator[](position)`");
+                  "a view, or anything with `size()` (std::int64_t) and `operator[](position)`");
     if constexpr (stays<R>) {
       return borrowed<R>{&range};
     } else {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <ranges>
 #include <set>
 #include <span>
 #include <vector>
@@ -248,4 +250,34 @@ TEST(overlap, exactly_in_place_with_any_strides) {
   regroup::inclusive_scan(regroup::par, v, v, sum{});
   EXPECT_EQ(memory[1], 50);
   EXPECT_EQ(memory[0], 1);
+}
+
+/// Of a range whose references are equally far apart it is known where they lie.
+TEST(overlap, ranges_that_are_no_views) {
+  refused([](const auto& ex, int* p) {
+    const std::span x(p, 50);
+    regroup::inclusive_scan(ex, std::views::reverse(x), x, sum{});
+  });
+  refused([](const auto& ex, int* p) {
+    const std::span x(p, 50);
+    regroup::exclusive_scan(ex, std::views::drop(std::views::reverse(x), 10), x.first(40), sum{});
+  });
+  struct pair {
+    int first, second;
+  };
+  std::vector<pair> pairs(50, {1, 2});
+  const auto firsts = std::views::transform(pairs, &pair::first);
+  const view odd(&pairs[0].second, {50}, {2}), half(&pairs[0].first, {50});
+  EXPECT_THROW(regroup::inclusive_scan(regroup::par, firsts, half, sum{}), regroup::overlap_error);
+  EXPECT_THROW(regroup::reduce_segments(regroup::par, firsts, std::vector{0, 50}, view(&pairs[3].first, {1}), sum{}), regroup::overlap_error);
+  regroup::inclusive_scan(regroup::par, firsts, odd, sum{});  // between them
+  EXPECT_EQ(pairs[49].second, 50);
+  regroup::inclusive_scan(regroup::par, firsts, view(&pairs[0].first, {50}, {2}), sum{});  // exactly them
+  EXPECT_EQ(pairs[49].first, 50);
+  std::vector<int> ys(50);
+  std::deque<int> lie_anyhow(50, 1);
+  regroup::inclusive_scan(regroup::par, lie_anyhow, ys, sum{});
+  regroup::inclusive_scan(regroup::par, std::views::reverse(std::span(ys).first(0)), std::span(ys).first(0), sum{});
+  regroup::inclusive_scan(regroup::par, std::views::reverse(std::span(ys).first(1)), std::span(ys).first(1), sum{});
+  EXPECT_EQ(ys[0], 1);
 }
