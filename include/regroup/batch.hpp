@@ -143,6 +143,11 @@ struct projected_batch {
       return regroup::project(batch[row], projection);
     }
   }
+  index length() const
+    requires requires(const Batch& b) { b.length(); }
+  {
+    return batch.length();
+  }
   auto grid_at(index row, index most) const
     requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.grid_at(index{}, index{}); }
   {

@@ -32,11 +32,16 @@ struct chunk {
   bool is_part;
 };
 
+/// A batch whose sources all have one length.
+template <class Batch>
+concept of_one_length = requires(const Batch& b) { b.length(); };
+
 inline index elements_of(const auto& batch) {
   index elements = 0;
   for (index row = 0; row < batch.size(); ++row) elements += batch[row].size();
   return elements;
 }
+inline index elements_of(const of_one_length auto& batch) { return batch.size() * batch.length(); }
 
 class cutter {
  public:
@@ -92,6 +97,15 @@ class cutter {
     if (workers_ <= 1) return chunks;
     const index whole = index{1} << level;
     const index enough = grain * tile_elements;
+    if constexpr (of_one_length<decltype(b)>) {
+      if (group > 1 || b.length() <= whole * tile_elements) {
+        const index weight = b.length() + 16, groups = (enough + weight * group - 1) / (weight * group);
+        for (index row = 0; row < b.size(); row += groups * group) {
+          chunks.push_back({0, row, std::min(row + groups * group, b.size()), false});
+        }
+        return chunks;
+      }
+    }
     index first = 0, elements = 0;
     const auto close = [&](index row) {
       if (first < row) chunks.push_back({0, first, row, false});

@@ -64,7 +64,8 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
 /// Whether elements can be copied as bytes into an array that is not initialised, or costs nothing but zeros.
 template <class X>
 inline constexpr bool is_movable =
-    std::is_trivially_copyable_v<X> && (std::is_trivially_default_constructible_v<X> || is_complex<X>());
+    std::is_trivially_copyable_v<X> && std::is_copy_assignable_v<X> &&
+    (std::is_trivially_default_constructible_v<X> || is_complex<X>());
 
 /// The number of words of an element that is a state and can be taken apart; 1 for any other.
 template <class X, class State>
