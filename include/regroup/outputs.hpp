@@ -3,15 +3,16 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdlib>
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "regroup/error.hpp"
 #include "regroup/source.hpp"
@@ -65,26 +66,26 @@ class step_sums {
   void add(index length, index least, index most) {
     if (length < 0) {
       add(-length, -most, -least);
-    } else if (const auto same = std::ranges::find(axes_, length, &axis::length); same != axes_.end()) {
+    } else if (const auto same = std::ranges::find(axes(), length, &axis::length); same != axes().end()) {
       same->least += least;
       same->most += most;
     } else if (length > 0) {
-      axes_.push_back({length, least, most});
+      room_[count_++] = {length, least, most};
     }
   }
-  void put_longest_first() { std::ranges::sort(axes_, std::greater{}, &axis::length); }
-  [[nodiscard]] const std::vector<axis>& axes() const noexcept { return axes_; }
+  void put_longest_first() { std::ranges::sort(axes(), std::greater{}, &axis::length); }
+  [[nodiscard]] std::span<axis> axes() noexcept { return {room_.data(), count_}; }
   /// Whether steps along the axes from the `from`-th on, the longest first, can sum to `sum`. Gives up after `left`
   /// combinations, where axes interleave, and says that they can.
   [[nodiscard]] bool reach(index sum, std::size_t from, int& left) const {
-    if (from == axes_.size()) return sum == 0;
+    if (from == count_) return sum == 0;
     if (--left < 0) return true;
     index low = 0, high = 0;  // what the axes behind this one can add
-    for (std::size_t k = from + 1; k < axes_.size(); ++k) {
-      low += axes_[k].least * axes_[k].length;
-      high += axes_[k].most * axes_[k].length;
+    for (std::size_t k = from + 1; k < count_; ++k) {
+      low += room_[k].least * room_[k].length;
+      high += room_[k].most * room_[k].length;
     }
-    const auto& [length, least, most] = axes_[from];
+    const auto& [length, least, most] = room_[from];
     const auto whole = [length = length](index within) { return within / length - (within % length < 0 ? 1 : 0); };
     const index last = std::min(most, whole(sum - low));
     for (index k = std::max(least, -whole(high - sum)); k <= last; ++k) {
@@ -94,27 +95,16 @@ class step_sums {
   }
 
  private:
-  std::vector<axis> axes_;
+  std::array<axis, 2 * max_rank + 1> room_;  // two views' axes, and their bytes; the first count_ are read
+  std::size_t count_ = 0;
 };
 inline constexpr int most_combinations = 1 << 20;
-
-/// Whether the stride of each axis is longer than all that the axes behind it reach.
-template <class T>
-bool is_nested(const view<T>& v) {
-  index reach = 0;
-  for (int a = v.rank() - 1; a >= 0; --a) {
-    if (v.extent(a) == 1) continue;
-    if (std::abs(v.stride(a)) <= reach) return false;
-    reach += (v.extent(a) - 1) * std::abs(v.stride(a));
-  }
-  return true;
-}
 
 /// Whether two elements of a view are one place in memory: whether some steps along one axis, and some along shorter ones, lead
 /// back to where they began.
 template <class T>
 bool shares_places(const view<T>& v) {
-  if (v.size() == 0 || is_nested(v)) return false;
+  if (v.size() == 0) return false;
   step_sums steps;
   for (int a = 0; a < v.rank(); ++a) {
     const index length = std::abs(v.stride(a));
