@@ -136,7 +136,7 @@ class traffic {
     const std::size_t end = at_ + Lines * cache_line;
     if (end <= fetch_end_) {
       for (std::size_t i = at_; i < end; i += cache_line) fetch_line(fetched_ + i);
-    } else if (Lines > 1) {  // unrolled: a loop around this one stays innermost
+    } else if (Lines > 1 && at_ < fetch_end_) {  // unrolled: a loop around this one stays innermost
       for (std::size_t i = at_; i < end; i += cache_line) {
         if (i < fetch_end_) fetch_line(fetched_ + i);
       }

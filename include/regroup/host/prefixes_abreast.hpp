@@ -4,7 +4,10 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -29,12 +32,13 @@ inline constexpr index packs_at_once = 8;
 inline constexpr index rows_at_once = 4;
 
 /// The prefixes of a tile of columns that stand side by side, row by row: put(y, p, states) of group p of row i, whose answers
-/// begin at answers_of(i), which may be where its elements do. `carry`: of the tiles before, if any; `room` ends as the tile's
-/// totals. `aside`: room for the answers of a group in `rows_at_once` rows, which go together if they `go_together`.
+/// begin at answers_of(i), which may be where its elements do; those of rows that go together are `step` apart. `carry`: of the
+/// tiles before, if any; `room` ends as the tile's totals. `aside`, where answers overwrite elements: room for those of a group
+/// in `rows_at_once` rows, which go together if they `go_together`.
 template <class M, class X, class AnswersOf, class Place, class Put, class Meanwhile>
 constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pack<state_of<M>>* carry,
-                                   pack<state_of<M>>* room, const AnswersOf& answers_of, Place* aside, const Put& put,
-                                   const Meanwhile& meanwhile, bool go_together) {
+                                   pack<state_of<M>>* room, const AnswersOf& answers_of, index step, Place* aside,
+                                   const Put& put, const Meanwhile& meanwhile, bool go_together) {
   using states = pack<state_of<M>>;
   const index groups = groups_of(g.rows), whole = g.rows / abreast, rest = g.rows % abreast;
   states* const total = room;  // P
@@ -56,15 +60,15 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
           (body(std::integral_constant<index, R>{}), ...);
         }(std::make_integer_sequence<index, Count>{});
       };
-      Place* y[count_of];
-      each([&](const auto r) { y[r] = answers_of(i + r); });
+      const X* const x = g.first + i * g.stride;
+      Place* const y = answers_of(i);
       const auto group = [&](index p, index column, const auto& answers) {
         states joined[count_of];
         states s;
         each([&](const auto r) {
-          const X* const x = g.first + (i + r) * g.stride + column;
+          const X* const at = x + r * g.stride + column;
           for (index k = 0; k < abreast; ++k) {
-            const auto& e = regroup::widen(x[k]);
+            const auto& e = regroup::widen(at[k]);
             const auto& before_r = r == 0 ? within[p] : s;
             s.set(k, begins && r == 0 ? regroup::lift(m, e) : regroup::append(m, i + r - first, before_r.get(k), e));
           }
@@ -73,20 +77,28 @@ constexpr void prefixes_of_columns(const M& m, const grid<const X>& g, const pac
         within[p] = s;
         each([&](const auto r) { put(answers(r), p, joined[r]); });
       };
-      // A last group shares columns with the one before, so it goes first and its answers are written last.
+      // A last group shares columns with the one before, so it goes first, and where these overwrite elements is written last.
       for (index p = whole; p < groups; ++p) {  // one at most, in terms of p since g++ makes packs of no other loop
         const index at = (p - whole) * abreast;
-        group(p, g.rows - abreast + at, [&](index r) { return aside + r * abreast + at; });
+        if (aside != nullptr) {
+          group(p, g.rows - abreast + at, [&](index r) { return aside + r * abreast + at; });
+        } else {
+          group(p, g.rows - abreast + at, [&](index r) { return y + r * step + g.rows - abreast + at; });
+        }
       }
       constexpr index groups_at_once = packs_at_once / Count;
       for (index begin = 0; begin < whole; begin += groups_at_once) {
         for (index p = begin; p < std::min(begin + groups_at_once, whole); ++p) {
-          group(p, p * abreast, [&](index r) { return y[r] + p * abreast; });
+          group(p, p * abreast, [&](index r) { return y + r * step + p * abreast; });
         }
         meanwhile();
       }
       if (rest > 0) {
-        each([&](const auto r) { std::copy_n(aside + r * abreast, abreast, y[r] + g.rows - abreast); });
+        if (aside != nullptr) {
+          each([&](const auto r) {
+            std::memcpy(y + r * step + g.rows - abreast, aside + r * abreast, sizeof(Place) * std::size_t{abreast});
+          });
+        }
         meanwhile();
       }
     };
@@ -185,25 +197,28 @@ class group_scan {
     const bool is_wide = row_bytes >= shortest_past_caches;
     const bool is_packed = row_bytes >= shortest_kept && g.stride == g.rows && out.stride == out.rows;
     const bool keeps_rows = past_caches_ && puts_packs && are_columns && (is_wide || is_packed);
-    const index block = is_wide ? 1 : (bytes_kept / row_bytes + rows_at_once - 1) / rows_at_once * rows_at_once;  // rows
+    const auto block = static_cast<index>(is_wide ? 1 : std::bit_ceil(static_cast<std::uint64_t>(bytes_kept / row_bytes)));
     const index width = is_wide ? groups_of(g.rows) * abreast : g.rows;
     Place* const kept = keeps_rows ? kept_rows(2 * block * width) : nullptr;
-    alignas(std::max<std::size_t>(64, alignof(Place))) Place aside[rows_at_once * abreast];
+    const index step = keeps_rows ? width : to_step;
+    const bool in_place = static_cast<const void*>(to) == static_cast<const void*>(from.first);
+    alignas(std::max<std::size_t>(64, alignof(Place))) Place room_aside[rows_at_once * abreast];
+    Place* const aside = keeps_rows || !in_place ? nullptr : room_aside;
     dispatch([&] {
       traffic memory;
       const auto write_rows = [&](index first, index n) {
-        memory.write(kept + first % (2 * block) * width, to + first * to_step, static_cast<std::size_t>(n * row_bytes));
+        memory.write(kept + (first & (2 * block - 1)) * width, to + first * to_step, static_cast<std::size_t>(n * row_bytes));
       };
       const auto answers_of = [&](index i) {
         if (!keeps_rows) return to + i * to_step;
-        if (i % block == 0) {
+        if ((i & (block - 1)) == 0) {
           if (i > 0) write_rows(i - block, block);
           const index ahead = std::max(fewest_ahead, block);
           const std::size_t bytes = static_cast<std::size_t>(block * g.rows) * sizeof(X);
           memory.fetch(from.first + (i + ahead) * from.stride, bytes);
           find_pages(from.first + (i + 2 * ahead) * from.stride, bytes);
         }
-        return kept + i % (2 * block) * width;
+        return kept + (i & (2 * block - 1)) * width;
       };
       const auto put = [&](Place* y, index, const pack<state>& states) {
         for (index k = 0; k < abreast; ++k) y[k] = answer_(states.get(k));
@@ -211,7 +226,7 @@ class group_scan {
       const auto meanwhile = [&] { memory.step<packs_at_once * lines_of_group>(copy_lines_past_caches); };
       if (is_exclusive_) {
         prefixes_of_columns(
-            m_, from, carry, room, answers_of, aside,
+            m_, from, carry, room, answers_of, step, aside,
             [&](Place* y, index p, const pack<state>& states) {
               const pack<state> s = preceding[p];
               preceding[p] = states;
@@ -219,10 +234,10 @@ class group_scan {
             },
             meanwhile, go_together && !is_wide);
       } else {
-        prefixes_of_columns(m_, from, carry, room, answers_of, aside, put, meanwhile, go_together && !is_wide);
+        prefixes_of_columns(m_, from, carry, room, answers_of, step, aside, put, meanwhile, go_together && !is_wide);
       }
       if (keeps_rows) {
-        const index rest = (g.length - 1) % block + 1;
+        const index rest = ((g.length - 1) & (block - 1)) + 1;
         write_rows(g.length - rest, rest);
       }
       memory.finish();
@@ -245,7 +260,7 @@ class group_scan {
 #endif
   /// The shortest part of a row worth non-temporal stores, in bytes: eight lines, some of which neighbouring rows may share.
   static constexpr index shortest_past_caches = 8 * index{cache_line};
-  /// Where rows follow one another, the shortest that is written so, in blocks of about so many bytes (Zen 4).
+  /// Where rows follow one another, the shortest that is written so, in blocks of so many bytes and up to twice as many (Zen 4).
   static constexpr index shortest_kept = 2 * index{cache_line}, bytes_kept = 4096;
   /// How many rows ahead lines are prefetched at least, and the cache lines of a group's elements or answers.
   static constexpr index fewest_ahead = 8;
