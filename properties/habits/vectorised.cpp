@@ -109,7 +109,7 @@ auto leaf_of_three(const float* x, regroup::index n) {
 
 /// Tile after tile.
 template auto regroup::host::fold_tiles(const regroup::plus<float>&, const regroup::strided<const float>&, regroup::index,
-                                        regroup::index) -> regroup::forest<float>;
+                                        regroup::index, regroup::index) -> regroup::forest<float>;
 
 /// What a projection computes, as nobody has measured it.
 struct softplus {

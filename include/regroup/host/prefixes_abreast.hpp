@@ -260,7 +260,7 @@ class group_scan {
 #endif
   /// The shortest part of a row worth non-temporal stores, in bytes: eight lines, some of which neighbouring rows may share.
   static constexpr index shortest_past_caches = 8 * index{cache_line};
-  /// Where rows follow one another, the shortest that is written so, in blocks of so many bytes and up to twice as many (Zen 4).
+  /// Where rows follow one another, the shortest that is written so, in blocks of so many bytes, or up to twice (Zen 4).
   static constexpr index shortest_kept = 2 * index{cache_line}, bytes_kept = 4096;
   /// How many rows ahead lines are prefetched at least, and the cache lines of a group's elements or answers.
   static constexpr index fewest_ahead = 8;
