@@ -55,8 +55,8 @@ concept law_settings = requires {
 /// of threads keep the sequential bits. Returns what it found: print it, or ask `passed()`. Takes about a second; link
 /// regroup::laws.
 ///
-/// `reference` (optional) maps a span of elements to the answer by other means: the only law that tells an operator from its
-/// mirror image.
+/// `reference` (optional) maps a span of elements, which may be empty, to the answer by other means: the only law that tells
+/// an operator from its mirror image.
 ///
 /// Reals are compared bitwise where the law or `is_exact` asks for it, else within `laws::bound<M>` or the monoid's
 /// `error_bound`. Otherwise the tolerance is measured: every number entering or leaving a combine is perturbed by 4 u, and

@@ -2,8 +2,14 @@
 // Operators that are not monoids, or not the monoid that they claim to be. Each is rejected by a counterexample of at most four
 // elements, which the test prints.
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
+#include <mutex>
 #include <optional>
+#include <set>
+#include <thread>
+#include <vector>
 
 #include "holds.hpp"
 #include "max_sum.hpp"
@@ -200,6 +206,54 @@ struct wrong_append : plus<int> {
 };
 TEST(negative_controls, wrong_append) {
   EXPECT_TRUE(falls(check_laws<int>(wrong_append{}, {.cases = few}), "append = combine with a lift"));
+}
+
+/// A large number in the identity is no overflow that would excuse the NaN beside it.
+struct max_sum_least {
+  struct state {
+    float max, sum, least;
+  };
+  static constexpr bool is_commutative = true;
+  state identity() const { return {-infinity, 0, std::numeric_limits<float>::max()}; }
+  state lift(float x) const { return {x, 1, x}; }
+  state operator()(state a, state b) const {
+    const float m = std::max(a.max, b.max);
+    return {m, a.sum * std::exp(a.max - m) + b.sum * std::exp(b.max - m), std::min(a.least, b.least)};
+  }
+  float lower(state s) const { return s.max + std::log(s.sum); }
+};
+TEST(negative_controls, a_bug_beside_a_large_identity) {
+  EXPECT_TRUE(falls(check_laws<float>(max_sum_least{}, algebra()), "identity + identity"));
+}
+
+/// What no case could ask is not said to hold.
+struct acos_of_least {
+  double identity() const { return 1; }
+  double operator()(double a, double b) const { return std::min(a, b); }
+  double lower(double s) const { return std::acos(s); }
+};
+TEST(negative_controls, a_reference_that_nothing_was_held_to) {
+  const report r = check_laws(acos_of_least{}, std::vector{1.0}, law_options{.cases = few}, [](auto) { return 42.0; });
+  ASSERT_NE(r.find("fold = reference"), nullptr);
+  EXPECT_NE(r.find("fold = reference")->result, finding::outcome::holds) << r;
+}
+
+/// A sum whose calls are counted by the threads that make them.
+struct watched : plus<std::int64_t> {
+  static inline std::mutex one_at_a_time;
+  static inline std::set<std::thread::id> threads;
+  std::int64_t operator()(std::int64_t a, std::int64_t b) const {
+    thread_local const bool is_new = [] {
+      const std::lock_guard lock(one_at_a_time);
+      return threads.insert(std::this_thread::get_id()).second;
+    }();
+    static_cast<void>(is_new);
+    return a + b;
+  }
+};
+TEST(negative_controls, threads_are_really_used) {
+  EXPECT_TRUE(check_laws<std::int64_t>(watched{}).passed());
+  EXPECT_GT(watched::threads.size(), 1U);
 }
 
 }  // namespace

@@ -175,7 +175,7 @@ class checker {
 
   /// Whether a state of this case is so large that what an operator computes of it may overflow.
   bool is_near_overflow(const law<M, X>& l, std::span<const X> xs, std::uint64_t word) const {
-    nudge by;
+    nudge by(&identity_);
     by.start(1);
     collector into;
     evaluate(l, xs, word, by, into);
@@ -192,7 +192,7 @@ class checker {
     long double unit = 0, u = 0;
     const auto moves = [&](auto... start) {
       collector moved;
-      nudge by;
+      nudge by(&identity_);
       by.start(start...);
       evaluate(l, xs, word, by, moved);
       overflow = overflow || by.was_huge();
@@ -258,7 +258,12 @@ class checker {
     });
     f.cases = found.cases;
     f.estimated = estimated_;
-    if (found.counterexample) explain(l, *found.counterexample, strict, f);
+    if (found.counterexample) {
+      explain(l, *found.counterexample, strict, f);
+    } else if (f.excused > 0 && f.excused == f.cases) {
+      f.result = finding::outcome::note;
+      f.remark = "which no case could ask: every one overflowed or had no bound";
+    }
     return f;
   }
 
@@ -330,7 +335,13 @@ class checker {
   }
   static constexpr bool may_extend = requires(Generate g) { g.generator; };
 
+  static image image_of_identity(const M& m) {
+    if constexpr (members::is_transparent<state_of<M>>) return image_of(m.identity());
+    return {};
+  }
+
   const M& m_;
+  image identity_ = image_of_identity(m_);
   const Generate& generate_;
   Options options_;
   const Reference& reference_;

@@ -28,6 +28,9 @@ class nudge {
   static constexpr int patterns = 10;
   static constexpr int units = 4;  ///< of u, half a unit in the last place of 1
 
+  /// Numbers of `identity`, a row of cells, say nothing of the elements, however large.
+  explicit nudge(const image* identity = nullptr) : identity_(identity) {}
+
   /// `scale` multiplies these units; `mode` is the rounding mode of combines.
   void start(int pattern, int scale = 1, int mode = FE_TONEAREST) {
     pattern_ = pattern;
@@ -62,11 +65,12 @@ class nudge {
     void operator()(T& x) {
       if constexpr (std::is_const_v<T>) {
       } else if constexpr (std::is_floating_point_v<T>) {
-        x = by.moved(x, underflow, std::numeric_limits<T>::epsilon() / 2, std::numeric_limits<T>::min());
+        x = by.moved(x, underflow, std::numeric_limits<T>::epsilon() / 2, std::numeric_limits<T>::min(),
+                     std::numeric_limits<T>::max_exponent);
       } else if constexpr (std::same_as<T, float16>) {
-        x = T(by.moved(regroup::widen(x), underflow, 0x1p-11f, 0x1p-14f));
+        x = T(by.moved(regroup::widen(x), underflow, 0x1p-11f, 0x1p-14f, 16));
       } else if constexpr (std::same_as<T, bfloat16>) {
-        x = T(by.moved(regroup::widen(x), underflow, 0x1p-8f, 0x1p-126f));
+        x = T(by.moved(regroup::widen(x), underflow, 0x1p-8f, 0x1p-126f, 128));
       }
     }
   };
@@ -79,9 +83,9 @@ class nudge {
     }
   }
   template <class Real>
-  Real moved(Real x, bool underflow, Real u, Real smallest) {
+  Real moved(Real x, bool underflow, Real u, Real smallest, int max_exponent) {
     if (!std::isfinite(x)) return x;
-    if (std::fabs(x) >= std::ldexp(Real(1), std::numeric_limits<Real>::max_exponent / 2 - 4)) huge_ = true;
+    if (std::fabs(x) >= std::ldexp(Real(1), max_exponent / 2 - 4) && !is_of_identity(x)) huge_ = true;
     largest_unit_ = std::fmax(largest_unit_, static_cast<long double>(std::fabs(x) * u));
     coarsest_u_ = std::fmax(coarsest_u_, static_cast<long double>(u));
     draw_ = mix(draw_);
@@ -91,6 +95,13 @@ class nudge {
     return std::isfinite(moved) ? moved : x - (moved > 0 ? std::fabs(by) : -std::fabs(by));
   }
 
+  /// Whether a number is one of the identity's, which may have moved several times.
+  [[nodiscard]] bool is_of_identity(long double x) const {
+    const auto is_near = [x](const cell& c) { return std::fabs(x - c.value) <= std::fabs(c.value) / 16; };
+    return identity_ != nullptr && std::ranges::any_of(*identity_, is_near);
+  }
+
+  const image* identity_;
   int pattern_ = 0;
   int scale_ = 1;
   int mode_ = FE_TONEAREST;

@@ -13,7 +13,7 @@
 
 namespace regroup::laws {
 
-/// One law: held, fallen, or fallen only where nothing was promised (a note).
+/// One law: held, fallen, or fallen only where nothing was promised, or never asked (a note).
 struct finding {
   enum class outcome { holds, note, falls };
   std::string law;
@@ -61,8 +61,9 @@ inline std::ostream& operator<<(std::ostream& out, const finding& f) {
       if (f.excused > 0) out << ", " << f.excused << " of them overflowed or had no bound";
       return out << '\n';
     case finding::outcome::note:
-      return out << "  note   " << f.law << ", " << f.remark << ": " << f.left << " and " << f.right
-                 << (f.counterexample.empty() ? "" : ", ") << f.counterexample << '\n';
+      out << "  note   " << f.law << ", " << f.remark;
+      if (!f.left.empty()) out << ": " << f.left << " and " << f.right;
+      return out << (f.counterexample.empty() ? "" : ", ") << f.counterexample << '\n';
     case finding::outcome::falls:
       out << "  FALLS  " << f.law << (f.remark.empty() ? "" : "; ") << f.remark << '\n';
       break;
