@@ -103,6 +103,14 @@ class abreast_sweep {
       }
     }
   }
+  /// The largest elements of the rows of which `peak` could not say. Rare, so not inlined.
+  [[gnu::noinline]] void put_maxima(const Real* x, pack& m) const {
+    pack all;
+    host::dispatch([&] { fold(maximum<Real>{}, [&](index i, index k) { return seen_(x[i * abreast + k]); }, all); });
+    for (index k = 0; k < abreast; ++k) {
+      if (!math::is_finite(m.get(k))) m.set(k, quiet_maximum(all.get(k)));
+    }
+  }
   /// (m, s) of every row.
   void states(const grid<const X>& from, pack& m, pack& s) {
     read(from);
@@ -112,9 +120,7 @@ class abreast_sweep {
     for (index k = 0; k < abreast; ++k) m.set(k, detail::peak<Real>{}.lower(m.get(k)));
     int strange = 0;
     for (index k = 0; k < abreast; ++k) strange |= math::is_finite(m.get(k)) ? 0 : 1;
-    for (index k = 0; strange != 0 && k < abreast; ++k) {
-      if (!math::is_finite(m.get(k))) m.set(k, maximum_of(strided<const Real>{x + k, length_, abreast}, length_, seen_));
-    }
+    if (strange != 0) put_maxima(x, m);
     const X* const later = from.first + abreast * from.pitch;  // the next group, where memory may bring it already
     const index step = from.pitch == 1 ? from.stride : abreast;
     each([&](index at, index k) { w[at] = weight<Real>{seen_, m.get(k)}(x[at]); },

@@ -68,11 +68,21 @@ struct over {
 template <class M, class Map>
 over(M, Map) -> over<M, Map>;
 
-/// (M, s) of a row of at most 65,536 elements; `fold(m)` is the row's fold by a monoid over its elements.
+/// A maximum of which a NaN is the usual one, and a zero +0.
+template <std::floating_point Real>
+constexpr Real quiet_maximum(Real m) {
+  return math::is_nan(m) ? std::numeric_limits<Real>::quiet_NaN() : m + Real{0};
+}
+/// The largest element, where `peak` could not say; `fold(m)` is the row's fold by a monoid over its elements.
+template <std::floating_point Real, class Fold>
+constexpr Real maximum_of(scaled<Real> seen, const Fold& fold) {
+  return quiet_maximum(fold(over{maximum<Real>{}, seen}));
+}
+/// (M, s) of a row of at most 65,536 elements, by its fold.
 template <std::floating_point Real, class Fold>
 constexpr typename log_sum_exp<Real>::state two_sweeps(scaled<Real> seen, const Fold& fold) {
   Real m = detail::peak<Real>{}.lower(fold(over{detail::peak<Real>{}, seen}));
-  if (!math::is_finite(m)) m = fold(over{maximum<Real>{}, seen}) + Real{0};
+  if (!math::is_finite(m)) m = maximum_of(seen, fold);
   return {m, plus<Real>{}.lower(fold(over{plus<Real>{}, weight<Real>{seen, m}}))};
 }
 /// (M, s) of any row: a longer one is a single fold.
@@ -81,13 +91,6 @@ constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> s
   return n > longest_two_sweep_row ? fold(over{log_sum_exp<Real>{}, seen}) : two_sweeps(seen, fold);
 }
 
-/// The largest element, NaN (none but the usual one) if there is one: where `peak` could not say. Rare, so not inlined.
-template <class Row, std::floating_point Real>
-[[gnu::noinline]] Real maximum_of(const Row& x, index n, scaled<Real> seen) {
-  Real m = maximum<Real>{}.identity();
-  for (index i = 0; i < n; ++i) m = math::max(m, seen(x[i]));
-  return math::is_nan(m) ? std::numeric_limits<Real>::quiet_NaN() : m + Real{0};
-}
 
 /// A map may set single outputs when those around them are written: `y` begins with element `first` of a row and has n.
 template <class Map, class Row>

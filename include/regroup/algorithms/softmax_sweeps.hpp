@@ -102,7 +102,10 @@ class near_sweep {
   }
   [[nodiscard]] Real largest(Real found, const X* x) const {
     const Real m = detail::peak<Real>{}.lower(found);
-    return math::is_finite(m) ? m : maximum_of(x, form_.length, seen_);
+    if (math::is_finite(m)) return m;
+    return maximum_of(seen_, [&](const auto& largest) {
+      return host::fold_source(largest, strided<const X>{x, form_.length, 1});
+    });
   }
   struct alignas(cache_line) line {
     Real values[cache_line / sizeof(Real)];
@@ -249,7 +252,9 @@ class tile_sweep {
       for (index t = first; t < first + tiles; ++t) top = detail::peak<Real>{}(top, largest(x, t));
       return top;
     });
-    if (!math::is_finite(m)) m = maximum_of(row, length_, seen_);
+    if (!math::is_finite(m)) {
+      m = maximum_of(seen_, [&](const auto& largest) { return host::fold_source(largest, row); });
+    }
     const Real s = fold(plus<Real>{}, [&](index first, index tiles) {
       std::array<Real, most_tiles> leaves{};
       row_tiles<X> x(row);
