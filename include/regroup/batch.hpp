@@ -148,6 +148,11 @@ struct projected_batch {
   {
     return batch.length();
   }
+  index elements() const
+    requires requires(const Batch& b) { b.elements(); }
+  {
+    return batch.elements();
+  }
   auto grid_at(index row, index most) const
     requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.grid_at(index{}, index{}); }
   {
@@ -163,6 +168,9 @@ struct projected_batch {
 /// Consecutive pieces of a source between offsets: piece s is [offsets[s], offsets[s + 1]).
 template <class Source, class Offsets>
 class segments {
+  template <class, class>
+  friend class segments;
+
  public:
   segments(const Source& elements, const Offsets& offsets) : elements_(elements), offsets_(offsets) {
     static_assert(std::integral<element_of<Offsets>>, "regroup: segment offsets are integers");
@@ -181,12 +189,21 @@ class segments {
     }
   }
   [[nodiscard]] index size() const { return offsets_.size() - 1; }
+  [[nodiscard]] index elements() const { return elements_.size(); }
   auto operator[](index s) const {
     const auto first = static_cast<index>(offsets_[s]);
     return piece_of(elements_, first, static_cast<index>(offsets_[s + 1]) - first);
   }
+  /// The same pieces of another source, which is as long.
+  template <class Other>
+  [[nodiscard]] segments<Other, Offsets> of(const Other& elements) const {
+    return {elements, offsets_, std::true_type{}};
+  }
 
  private:
+  segments(const Source& elements, const Offsets& offsets, std::true_type /*are checked*/)
+      : elements_(elements), offsets_(offsets) {}
+
   Source elements_;
   Offsets offsets_;
 };

@@ -64,7 +64,7 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
   require_scannable(xs, out);
   require_own_memory(offsets, out);
   const segments in(as_source(xs), as_source(offsets));
-  verbs::scan(ex, in, segments(as_source(out), as_source(offsets)), m, kind, projection);
+  verbs::scan(ex, in, in.of(as_source(out)), m, kind, projection);
 }
 
 }  // namespace verbs

@@ -242,11 +242,12 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   using states = forest<fragment<Real>>;
   range.last = std::min(range.last, p.longest());
   const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together(concurrency_of(ex));
-  const index groups_of_head = together == 0 ? 0 : (of_head + together - 1) / together;
+  const index groups_of_head = (of_head + together - 1) / together;
   const index groups = p.heads() * groups_of_head;
   const index leaves = (std::max<index>(range.last, 0) + attention_leaf_keys - 1) / attention_leaf_keys;
   int level = 0;
-  while ((leaves >> level) > 1 && blocks * (leaves >> level) > 64) ++level;
+  const index enough = std::max<index>(64, 4 * concurrency_of(ex));
+  while ((leaves >> level) > 1 && blocks * (leaves >> level) > enough) ++level;
   const index run_leaves = index{1} << level;
   const index runs = std::max<index>((leaves + run_leaves - 1) / run_leaves, 1);
 

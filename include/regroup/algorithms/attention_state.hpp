@@ -201,6 +201,7 @@ class attention_state {
   template <log_base Base = log_base::e, class Out>
   void normalise(Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
     const auto to = writable(out);
+    require_place_for<typename decltype(to)::element_type, Real>();
     const attention_fold::results<Real, typename decltype(to)::element_type, Base> results(to, lse, outer_, dv_, sinks);
     const int rank = outer_.size();
     const auto extent = [&](int a) { return rank + a < 0 ? index{1} : outer_[rank + a]; };

@@ -193,7 +193,7 @@ class workload {
     for (const request_problem& r : problems_) total += r.nanoseconds();
     std::vector<const request_problem*> shorter;
     for (const request_problem& r : problems_) {
-      if (16 * r.nanoseconds() >= total) {
+      if (std::max(16, concurrency_of(ex)) * r.nanoseconds() >= total) {
         fold(ex, r);
       } else {
         shorter.push_back(&r);

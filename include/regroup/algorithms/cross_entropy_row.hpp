@@ -27,14 +27,15 @@ template <std::integral Target>
                  std::to_string(classes) + " classes a target " + from_0 + std::to_string(ignore_index) + " to be ignored");
 }
 
-/// Throws shape_error unless there is one target a row of the logits; a sentence for targets that are no integers.
+/// Throws shape_error unless there is one target a row of the logits, in the shape of these or in a list; a sentence for targets that are no integers.
 template <class Target>
 void require_targets(index rows, const shape& logits, index count, const shape& targets) {
   static_assert(std::integral<Target> && !std::same_as<Target, bool>,
                 "regroup: cross_entropy's targets are integers");
-  if (count != rows) {
+  const bool is_list = targets.size() == 1 && count == rows;
+  if (!is_list && !std::equal(logits.begin(), logits.end() - 1, targets.begin(), targets.end())) {
     throw_shape("cross_entropy needs one target a row, " + std::to_string(rows) + " for logits of shape " +
-                to_string(logits) + "; the targets have shape " + to_string(targets));
+                to_string(logits) + ", in their shape or in a list; the targets have shape " + to_string(targets));
   }
 }
 

@@ -36,12 +36,18 @@ struct chunk {
 template <class Batch>
 concept of_one_length = requires(const Batch& b) { b.length(); };
 
+/// The elements of all sources of a batch, which it may know.
 inline index elements_of(const auto& batch) {
-  index elements = 0;
-  for (index row = 0; row < batch.size(); ++row) elements += batch[row].size();
-  return elements;
+  if constexpr (requires { batch.elements(); }) {
+    return batch.elements();
+  } else if constexpr (of_one_length<decltype(batch)>) {
+    return batch.size() * batch.length();
+  } else {
+    index elements = 0;
+    for (index row = 0; row < batch.size(); ++row) elements += batch[row].size();
+    return elements;
+  }
 }
-inline index elements_of(const of_one_length auto& batch) { return batch.size() * batch.length(); }
 
 class cutter {
  public:
