@@ -35,14 +35,15 @@ struct architecture_error : device_error {
       throw memory_error("the device has too little memory left; free some, or take the rows in parts" + told, code);
     case 3:    // cudaErrorInitializationError
     case 35:   // cudaErrorInsufficientDriver
-    case 46:   // cudaErrorDevicesUnavailable
+    case 222:  // cudaErrorUnsupportedPtxVersion
     case 100:  // cudaErrorNoDevice
     case 101:  // cudaErrorInvalidDevice
       throw no_device_error("cuda::device needs an NVIDIA GPU and a driver as new as this program's CUDA; found none" + told,
                             code);
+    case 46:  // cudaErrorDevicesUnavailable
+      throw no_device_error("the GPU is taken by another program that has it for itself; wait for that to end" + told, code);
     case 98:   // cudaErrorInvalidDeviceFunction
     case 209:  // cudaErrorNoKernelImageForDevice
-    case 222:  // cudaErrorUnsupportedPtxVersion
       throw architecture_error("this program was not compiled for this GPU; add its architecture to nvcc's -arch" + told,
                                code);
     default:

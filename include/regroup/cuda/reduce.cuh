@@ -127,6 +127,7 @@ void reduce_segments_into(const cuda::device& on, const cuda::device_view<X>& xs
                           const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
                           const cuda::workspace& w, const Projection& projection = {}) {
   const auto segments = cuda::segments_of(cuda::input(xs), offsets, projection);
+  offsets.require_apart_from(out, false);
   on.fold(segments, m, cuda::output(xs, out, segments.size(), m), w);
 }
 template <class X, class Offset, class Out, class M, class Projection = std::identity>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scans on cuda::device: of a range, of every row, along one axis, and of segments, with the bits of `seq`. An output has
 // the shape of its input and may be exactly it. Ranges, rows and axes take one pass over memory, a read and a write
-// (cuda/scan_chain.hpp); segments longer than a tile (4096 elements) are read twice. Where states or elements are large (over
-// 8 bytes) a tile is read once more, which a cache may serve. Level: device.
+// (cuda/scan_chain.hpp); segments longer than a tile (4096 elements) are read twice. Where states are large, or an element beside
+// an answer of another type (over 8 bytes), a tile is read once more, which a cache may serve. Level: device.
 #pragma once
 
 #include <functional>
@@ -31,6 +31,7 @@ template <scan_kind Kind, class X, class Y, class M, class Projection>
 void scan_rows(const device& on, const device_view<X>& x, const device_view<Y>& y, const M& m,
                const std::optional<workspace>& w, const Projection& projection) {
   require_scannable(x, y);
+  if (x.size() == 0) return;  // however many rows of nothing there are
   scan_batch<Kind>(on, input(x).rows(projection), y.rows(), m, w);
 }
 
@@ -47,6 +48,7 @@ template <scan_kind Kind, class X, class Y, class M, class Projection>
 void scan_axis(const device& on, const device_view<X>& x, index axis, const device_view<Y>& y, const M& m,
                const std::optional<workspace>& w, const Projection& projection) {
   require_scannable(x, y);
+  if (x.size() == 0) return;
   const auto in = input(x).with_axes_last({axis}).rows_along(1, projection);
   const auto out = y.with_axes_last({axis}).rows_along(1);
   scan_batch<Kind>(on, in.strided_rows(), out.strided_rows(), m, w);
@@ -58,6 +60,7 @@ void scan_segments(const device& on, const device_view<X>& xs, const device_view
                    const Projection& projection) {
   require_same_length(xs.size(), y.size());
   xs.require_apart_from(y, true);
+  offsets.require_apart_from(y, false);
   scan_batch<Kind>(on, segments_of(input(xs), offsets, projection), segments_of(y, offsets), m, w);
 }
 

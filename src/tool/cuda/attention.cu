@@ -17,9 +17,10 @@ struct copied {
 template <class T>
 class copied_if_given {
  public:
-  copied_if_given(const cuda::device& on, const std::optional<plain_array<T>>& x) {
-    if (x) copy_.emplace(on, *x);
+  copied_if_given(const cuda::device& on, const plain_array<T>* x) {  // which stays until the stream has read it
+    if (x != nullptr) copy_.emplace(on, *x);
   }
+  copied_if_given(const cuda::device& on, const std::optional<plain_array<T>>& x) : copied_if_given(on, x ? &*x : nullptr) {}
   template <class Mask>
   [[nodiscard]] std::optional<Mask> as() const {
     return copy_ ? std::optional<Mask>(Mask{copy_->view}) : std::nullopt;
@@ -30,9 +31,7 @@ class copied_if_given {
 };
 
 /// Without a shape there is none.
-std::optional<plain_array<int>> if_any(const plain_array<int>& x) {
-  return x.shape.size() > 0 ? std::optional(x) : std::nullopt;
-}
+const plain_array<int>* if_any(const plain_array<int>& x) { return x.shape.size() > 0 ? &x : nullptr; }
 
 }  // namespace
 
