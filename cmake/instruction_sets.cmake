@@ -4,6 +4,9 @@
 # src/NAME_v4_amx.cpp for that with AMX.
 # Called once in every directory that compiles the library's sources: CMake keeps properties of sources by directory.
 function(regroup_isa_flags)
+  if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    return()  # where these files are empty
+  endif()
   set(flags_of_v3 -march=x86-64-v3)
   set(flags_of_v4 -march=x86-64-v4)
   set(flags_of_v4_vnni -march=x86-64-v4 -mavx512vnni)
