@@ -40,6 +40,16 @@ class OpenDescriptors(Case):
         with open(self.path("log"), "rb") as f:
             self.assertEqual(f.read(), b"a\n" + self.answer + b"b\n")
 
+    def test_several_results_need_files(self):
+        for name in ["/dev/stdout", "/dev/null"]:
+            for monoids in ["sum,max", "top_k:2"]:
+                done = subprocess.run([TOOL, "reduce", self.x, "--axis", "-1", "--with", monoids, "-o", name],
+                                      cwd=self.folder, capture_output=True)
+                self.assertNotEqual(done.returncode, 0, (name, monoids))
+                self.assertIn(b"several results need files of their own", done.stderr)
+                self.assertEqual(done.stdout, b"")
+                self.assertFalse([f for f in os.listdir("/dev") if f.endswith(".npy")])
+
     def test_a_file_that_has_lost_its_name(self):
         script = 'exec 3> log; exec 4< log; rm log; "$0" softmax "$1" -o "$2" >&3 && cat <&4'
         self.assertEqual(self.run_shell(script, "/dev/fd/3"), (0, self.answer, b""))

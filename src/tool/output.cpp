@@ -27,8 +27,8 @@ bool is_for_writing(int descriptor) {
   return flags >= 0 && (flags & FD_CLOEXEC) == 0 && (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
 }
 
-/// Whether an output is written into at the end and not replaced by renaming. That is so for a device, pipe or socket, which
-/// cannot be replaced, and for an open descriptor, whose file must not be.
+}  // namespace
+
 bool is_special(const std::string& path) {
   if (const int descriptor = descriptor_named(path); descriptor >= 0) {
     if (is_for_writing(descriptor)) return true;
@@ -40,11 +40,14 @@ bool is_special(const std::string& path) {
   return !S_ISREG(status.st_mode);
 }
 
+namespace {
+
 void reserve(int descriptor, const std::string& path, std::size_t bytes) {
-  int problem = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-  if (problem == EOPNOTSUPP || problem == EINVAL) {
-    problem = ::ftruncate(descriptor, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
-  }
+  const auto size = static_cast<off_t>(bytes);  // posix_fallocate would write into every block where there is no other way
+  const auto problem_of = [](int result) { return result == 0 ? 0 : errno; };
+  int problem = problem_of(::fallocate(descriptor, 0, 0, size));
+  while (problem == EINTR) problem = problem_of(::fallocate(descriptor, 0, 0, size));
+  if (problem == EOPNOTSUPP) problem = problem_of(::ftruncate(descriptor, size));
   if (problem != 0) cannot_write(path, reason(problem) + " (it needs " + std::to_string(bytes) + " bytes)");
 }
 

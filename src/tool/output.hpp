@@ -52,7 +52,12 @@ class result {
   std::size_t released_ = 0;  // bytes of the map
 };
 
-/// The outputs of one command. All are complete on disk before the first takes its name.
+/// Whether an output is written into at the end and not replaced by renaming. That is so for a device, pipe or socket, which
+/// cannot be replaced, and for an open descriptor, whose file must not be.
+bool is_special(const std::string& path);
+
+/// The outputs of one command. All are complete before the first takes its name; when the system puts them on the disk is its
+/// own affair.
 class results {
  public:
   result& add(std::string path, element type, extents shape);

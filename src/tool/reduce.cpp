@@ -102,6 +102,7 @@ struct answer {
 /// Inserts `part` before the suffix: R.npy becomes R.part.npy.
 std::string part_path(std::string path, const std::string& part) {
   if (path.empty()) return path;
+  if (is_special(path)) throw_argument(path + ": several results need files of their own, named after one; give a file name");
   if (path.ends_with(".npy")) path.resize(path.size() - 4);
   return path + "." + part + ".npy";
 }
