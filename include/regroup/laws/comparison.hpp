@@ -97,7 +97,9 @@ class nudge {
 
   /// Whether a number is one of the identity's, which may have moved several times.
   [[nodiscard]] bool is_of_identity(long double x) const {
-    const auto is_near = [x](const cell& c) { return std::fabs(x - c.value) <= std::fabs(c.value) / 16; };
+    const auto is_near = [x](const cell& c) {
+      return std::isfinite(c.value) && std::fabs(x - c.value) <= std::fabs(c.value) / 16;
+    };
     return identity_ != nullptr && std::ranges::any_of(*identity_, is_near);
   }
 

@@ -20,7 +20,6 @@ class copied_if_given {
   copied_if_given(const cuda::device& on, const plain_array<T>* x) {  // which stays until the stream has read it
     if (x != nullptr) copy_.emplace(on, *x);
   }
-  copied_if_given(const cuda::device& on, const std::optional<plain_array<T>>& x) : copied_if_given(on, x ? &*x : nullptr) {}
   template <class Mask>
   [[nodiscard]] std::optional<Mask> as() const {
     return copy_ ? std::optional<Mask>(Mask{copy_->view}) : std::nullopt;
@@ -32,14 +31,18 @@ class copied_if_given {
 
 /// Without a shape there is none.
 const plain_array<int>* if_any(const plain_array<int>& x) { return x.shape.size() > 0 ? &x : nullptr; }
+template <class T>
+const plain_array<T>* if_any(const std::optional<plain_array<T>>& x) {
+  return x ? &*x : nullptr;
+}
 
 }  // namespace
 
 void cuda_gpu::attention(const plain_attention& a) const {
   const copied q(on_, a.q), k(on_, a.k), v(on_, a.v);
   const copied_if_given lengths(on_, if_any(a.lengths)), table(on_, if_any(a.table));
-  const copied_if_given alibi(on_, a.alibi), bias(on_, a.bias), sinks(on_, a.sinks);
-  const copied_if_given seen(on_, a.seen);
+  const copied_if_given alibi(on_, if_any(a.alibi)), bias(on_, if_any(a.bias)), sinks(on_, if_any(a.sinks));
+  const copied_if_given seen(on_, if_any(a.seen));
   const device_array<float> out(on_, count_of(a.out_shape));
   const device_array<float> lse(on_, a.lse != nullptr ? count_of(a.lse_shape) : 0);
 
