@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // cuda::device{stream}: an executor of the verbs on a GPU, in the contract's order of combination, so a result has the bits
 // of `seq`. Verbs allocate what they need and return when their work is done. The same verbs with `_into` take the caller's
-// workspace, allocate no device memory and return at once; they are ordered by the stream and can be captured in a graph. Inputs and
-// outputs are device_views (cuda/view.hpp). Every CUDA call that can report to the caller is checked (cuda/error.hpp). Needs
-// nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
+// workspace, allocate no device memory and return at once; they are ordered by the stream and can be captured in a graph.
+// Inputs and outputs are device_views (cuda/view.hpp). Every CUDA call that can report to the caller is checked
+// (cuda/error.hpp). Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
 #pragma once
 
 #include <concepts>
@@ -74,7 +74,8 @@ class device {
   [[nodiscard]] index block_bytes() const noexcept { return block_bytes_; }
   void synchronize() const { check(cudaStreamSynchronize(stream_), "waiting for the stream"); }
 
-  /// Reductions and scans of ranges, and reductions of segments, by CUB in the order in which it is fastest: `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
+  /// Reductions and scans of ranges, and reductions of segments, by CUB in the order in which it is fastest:
+  /// `device{stream}.with(not_guaranteed)`, cuda/unordered.cuh.
   [[nodiscard]] unordered_device with(not_guaranteed_t) const;
   [[nodiscard]] tensor_device with(tensor_cores_t) const;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scans on cuda::device: of a range, of every row, along one axis, and of segments, with the bits of `seq`. An output has
 // the shape of its input and may be exactly it. Ranges, rows and axes take one pass over memory, a read and a write
-// (cuda/scan_chain.hpp); segments longer than a tile (4096 elements) are read twice. Where states are large, or an element beside
-// an answer of another type (over 8 bytes), a tile is read once more, which a cache may serve. Level: device.
+// (cuda/scan_chain.hpp); segments longer than a tile (4096 elements) are read twice. Where states are large (over 8 bytes), or
+// an element together with an answer of another type, a tile is read once more, which a cache may serve. Level: device.
 #pragma once
 
 #include <functional>
