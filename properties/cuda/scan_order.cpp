@@ -260,6 +260,11 @@ TEST(scan_order, segments_into_states_as_large_as_there_are) {
     scan<scan_kind::inclusive>(on, six_sums{}, in, out);
     ASSERT_TRUE(ys == expected) << name;
   }
+  regroup::exclusive_scan(regroup::seq, xs, expected, six_sums{});
+  for (auto [name, on] : emulated::machines(0)) {
+    scan<scan_kind::exclusive>(on, six_sums{}, emulated::rows_of(xs, 1), row_to(ys, 1));
+    ASSERT_TRUE(ys == expected) << name;
+  }
 }
 
 TEST(scan_faults, every_operation) {

@@ -28,7 +28,7 @@ struct cheapest : examples::min_plus {
   constexpr std::array<double, 4> lower(state s) const { return {s.aa, s.ab, s.ba, s.bb}; }
 };
 
-/// Segments scanned into answers of 48 bytes.
+/// Segments and ranges scanned into answers of 48 bytes.
 void scans_of_large_states(const regroup::cuda::device& on) {
   for (const auto& offsets : gpu::mixes_of_segments()) {
     const auto xs = gpu::elements<double>(offsets.back());
@@ -39,6 +39,10 @@ void scans_of_large_states(const regroup::cuda::device& on) {
     regroup::inclusive_scan_segments(on, x.view(), o.view(), y.view(), six_sums{});
     regroup::inclusive_scan_segments(regroup::seq, xs, offsets, expected, six_sums{});
     gpu::expect_same(y.values(), expected, "scan of large states", offsets.back());
+    if (xs.empty()) continue;
+    regroup::exclusive_scan(on, x.view(), y.view(), six_sums{});
+    regroup::exclusive_scan(regroup::seq, xs, expected, six_sums{});
+    gpu::expect_same(y.values(), expected, "exclusive scan of large states", offsets.back());
   }
 }
 

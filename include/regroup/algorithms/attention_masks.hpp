@@ -136,7 +136,7 @@ struct boolean {
 template <class V>
 boolean(const V& v) -> boolean<std::remove_const_t<typename decltype(view(v))::element_type>>;
 
-/// cap tanh(score / cap): scores stay inside (-cap, cap), and small ones as they are. Relative error below
+/// cap tanh(score / cap): scores stay within [-cap, cap], and small ones as they are. Relative error below
 /// (math::tanh_error + 2) u, on every instruction set the same bits. Throws argument_error where cap is not finite and
 /// positive; a cap outside of Real's normal numbers counts as the nearest one. (Gemma 2: Gemma Team 2024, section 2.)
 struct softcap {

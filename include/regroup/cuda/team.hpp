@@ -116,11 +116,14 @@ class team {
   template <class T>
   constexpr T from_before(const T& x, int d) {
     if constexpr (Threads == block_threads) {
-      auto all = block_.template shared<of_each<T>, 2 * block_threads>();
+      constexpr int copies = sizeof(T) <= 32 ? 2 : 1;  // a block has no room for two of larger ones
+      auto all = block_.template shared<of_each<T>, copies * block_threads>();
+      if constexpr (copies == 1) block_barrier();
       told_ = 1 - told_;
-      all.set(told_ * block_threads + rank(), {x});
+      const int first = (copies - 1) * told_ * block_threads;
+      all.set(first + rank(), {x});
       block_barrier();
-      return rank() >= d ? all.get(told_ * block_threads + rank() - d).value : x;
+      return rank() >= d ? all.get(first + rank() - d).value : x;
     } else {
       return block_.template shuffle_up<width>(x, d);
     }

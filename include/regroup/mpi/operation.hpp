@@ -46,8 +46,9 @@ class operation {
   [[nodiscard]] MPI_Datatype type() const noexcept { return type_; }
 
  private:
-  /// right[i] = left[i] right[i]: what MPI calls `in` stands left of `inout`. Its buffers may be aligned to anything.
-  static void combine(void* left, void* right, int* count, MPI_Datatype*) {
+  /// right[i] = left[i] right[i]: what MPI calls `in` stands left of `inout`. Its buffers may be aligned to anything. An
+  /// operator that throws ends the program, since MPI, which calls this, is C.
+  static void combine(void* left, void* right, int* count, MPI_Datatype*) noexcept {
     const M m;
     for (int i = 0; i < *count; ++i) {
       state a = m.identity(), b = a;
