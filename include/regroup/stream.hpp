@@ -162,7 +162,7 @@ class accumulator {
     if (!right_.empty()) all.push(m_, {0, next_ / tile_elements, leaf(right_, 0)});
     std::optional<state> s = all.value(m_);
     if (!s) return base_ ? *base_ : m_.identity();
-    return joined(m_, base_, *std::move(s));
+    return regroup::joined(m_, base_, *std::move(s));
   }
 
   /// The nodes of the whole tiles, and the elements after the last of them. Together they are everything, if the accumulator
@@ -286,7 +286,7 @@ class accumulator {
   [[nodiscard]] static auto converted(const Source& s) {
     using element = element_of<Source>;
     constexpr bool folds_as_x = std::same_as<element, X> || std::same_as<widened<element>, X>;
-    return project(s, std::conditional_t<folds_as_x, std::identity, as_element>{});
+    return regroup::project(s, std::conditional_t<folds_as_x, std::identity, as_element>{});
   }
   /// Elements go to the ragged ends; the whole tiles [first, last) in between to add_tiles(source, first, last, begin), where
   /// `begin` is the position of the source's first element.

@@ -45,6 +45,7 @@ REGROUP_NOT_THESE(output)
 REGROUP_NOT_THESE(transpose)
 REGROUP_NOT_THESE(writable)
 REGROUP_NOT_THESE(perfect)
+REGROUP_NOT_THESE(joined)
 
 }  // namespace others
 

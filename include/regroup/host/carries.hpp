@@ -50,8 +50,8 @@ class carry_chain {
   /// Adds that tile.
   void push(tile_summary<state_of<M>> summary) {
     std::optional<state_of<M>> base = next_.carry;
-    if (summary.before) base = joined(*m_, base, *summary.before);
-    next_.preceding = joined(*m_, base, summary.last);
+    if (summary.before) base = regroup::joined(*m_, base, *summary.before);
+    next_.preceding = regroup::joined(*m_, base, summary.last);
     totals_.push(*m_, {0, tiles_++, std::move(summary.total)});
     next_.carry = totals_.value(*m_);
   }
@@ -77,7 +77,7 @@ class carries {
   explicit carries(carry_chain<M> before) : chain_(std::move(before)) {}
 
   /// Reports tile `t` as folded; returns the carry into it if all tiles before it have been pushed on the chain. One thread at
-  /// a time pushes, unlocked, since an operator may wait for work that reports a tile; what it finds reported then is its to do.
+  /// a time pushes, unlocked, since an operator may wait for work that reports a tile; it goes on with what was reported then.
   [[nodiscard]] std::optional<carry> fold(index t, summary folded) {
     std::unique_lock lock(one_at_a_time_);
     index next = next_.load(std::memory_order_relaxed);

@@ -152,12 +152,12 @@ state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
     std::vector<std::optional<state_of<M>>> lane(static_cast<std::size_t>(lanes));
     for (index i = 0; i < t.size(); ++i) {
       auto& s = lane[static_cast<std::size_t>(is_commutative<M> ? (offset + i) % lanes : (offset + i) / piece_elements)];
-      s = joined(m, s, regroup::lift(m, t[i]));
+      s = regroup::joined(m, s, regroup::lift(m, t[i]));
     }
     for (std::size_t h = lane.size() / 2; h >= 1; h /= 2) {
       for (std::size_t j = 0; j < h; ++j) {
         const auto [left, right] = is_commutative<M> ? std::pair(j, j + h) : std::pair(2 * j, 2 * j + 1);
-        lane[j] = lane[right] ? joined(m, lane[left], *lane[right]) : lane[left];
+        lane[j] = lane[right] ? regroup::joined(m, lane[left], *lane[right]) : lane[left];
       }
     }
     return *lane[0];
