@@ -184,6 +184,7 @@ TEST(attention_plans, refuse_ragged_batches_that_do_not_fit) {
   refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, three, 5, {9, 2, 3}); });
   refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, none, 5, {9, 1, 4}, {9, 1, 3}, none, 5, {9, 2, 3}); });
   refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {2, 9, 3}); });
+  refused<regroup::shape_error>([&] { ragged_work({9, 1, 4}, two, 1 << 30, {9, 1, 4}, {9, 1, 16384}, two, 5, {9, 1, 16384}); });
   refused<regroup::shape_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, 5, {2, 2, 5, 3}); });
   refused<regroup::argument_error>([&] { ragged_work({9, 2, 4}, two, -1, {9, 1, 4}, {9, 1, 3}, two, 5, {9, 2, 3}); });
   refused<regroup::argument_error>([&] { ragged_work({9, 2, 4}, two, 5, {9, 1, 4}, {9, 1, 3}, two, -1, {9, 2, 3}); });

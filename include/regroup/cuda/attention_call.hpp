@@ -206,12 +206,9 @@ constexpr void fold_each_tile(const Tile& by, Block& b, attention_turns& turn, c
 /// A batch of fewer rows than others leaves some of its units with nothing to do. Of each `together` key heads those of the
 /// last rows come first, which a causal mask lets see most: what is begun last is soon done.
 template <class Shape, class T>
-constexpr index columns_of(const attention_call<T>& call) {
-  return call.dv == 0 ? 1 : (call.dv - 1) / Shape::columns + 1;
-}
-template <class Shape, class T>
 constexpr index units_of_head(const attention_call<T>& call) {
-  return columns_of<Shape>(call) * ((call.most_rows() + Shape::rows - 1) / Shape::rows);
+  const index columns = call.dv == 0 ? 1 : (call.dv - 1) / Shape::columns + 1;
+  return columns * ((call.most_rows() + Shape::rows - 1) / Shape::rows);
 }
 template <class Shape, class T>
 constexpr index units_of(const attention_call<T>& call) {
@@ -219,13 +216,13 @@ constexpr index units_of(const attention_call<T>& call) {
 }
 template <class Shape, class T>
 constexpr attention_place place(const attention_call<T>& call, index unit) {
+  const int of_rows = (call.most_rows() + Shape::rows - 1) / Shape::rows;
   const index of_head = units_of_head<Shape>(call);
   const index first = unit / (of_head * call.together) * call.together;
   const index heads = smaller(call.together, call.batches * call.key_heads - first);
   const index here = unit - first * of_head, head = first + here % heads;
-  const index columns = columns_of<Shape>(call), number = of_head - 1 - here / heads;
-  return {head / call.key_heads, head % call.key_heads, static_cast<int>(number / columns) * Shape::rows,
-          static_cast<int>(number % columns) * Shape::columns};
+  const int columns = static_cast<int>(of_head) / of_rows, number = static_cast<int>(of_head - 1 - here / heads);
+  return {head / call.key_heads, head % call.key_heads, number / columns * Shape::rows, number % columns * Shape::columns};
 }
 
 }  // namespace regroup::cuda

@@ -201,9 +201,10 @@ checked_attention<T, Out> check_attention(const attention_queries<T>& q, const a
   results.require_apart_from(as_host_view(keys.k));
   results.require_apart_from(as_host_view(keys.v));
   constexpr index most = std::numeric_limits<int>::max() / 2;
-  if (p.rows() > most || p.d > most || p.dv > most || p.extents.heads > most) {
-    throw_shape("on a device a key head has at most 2^30 queries, and they as many columns; got queries " +
-                to_string(queries.extents()) + " and values " + to_string(keys.v.extents()));
+  const index blocks = (p.rows() / 8 + 1) * (p.dv / 64 + 1);  // as small as those of any kernel
+  if (p.rows() > most || p.d > most || p.dv > most || p.extents.heads > most || blocks > std::numeric_limits<int>::max()) {
+    throw_shape("on a device a key head has at most 2^30 queries, they as many columns, and both fewer than 2^31 blocks of 8 "
+                "by 64; got queries " + to_string(queries.extents()) + " and values " + to_string(keys.v.extents()));
   }
   if (options.sinks) require_sinks(*options.sinks, p.extents.heads);
 
