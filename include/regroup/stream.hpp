@@ -103,11 +103,7 @@ class accumulator {
     push_source(as_source(range), [&](const auto& s, index first, index last, index begin) {
       constexpr index some = 4096;  // states at a time
       for (; first < last; first += some) {
-        std::vector<forest<state>> tiles(static_cast<std::size_t>(std::min(some, last - first)));
-        worker_of(ex).for_each(static_cast<index>(tiles.size()), static_cast<double>(tile_elements), [&](index t) {
-          tiles[static_cast<std::size_t>(t)] = host::fold_tiles(m_, s, first + t, first + t + 1, begin);
-        });
-        for (auto& tile : tiles) add(std::move(tile));
+        for (auto& tile : tiles_apart(worker_of(ex), s, first, std::min(first + some, last), begin)) add(std::move(tile));
       }
     });
   }
@@ -274,6 +270,16 @@ class accumulator {
       whole_.push_or_keep(m_, std::move(n));
       next_ = end * tile_elements;
     }
+  }
+  /// The forests of the tiles [first, last), each by itself, on a worker's threads.
+  template <executor Worker, class Source>
+  [[nodiscard]] std::vector<forest<state>> tiles_apart(const Worker& on, const Source& s, index first, index last,
+                                                       index begin) const {
+    std::vector<forest<state>> tiles(static_cast<std::size_t>(last - first));
+    on.for_each(last - first, static_cast<double>(tile_elements), [&](index t) {
+      tiles[static_cast<std::size_t>(t)] = host::fold_tiles(m_, s, first + t, first + t + 1, begin);
+    });
+    return tiles;
   }
   struct as_element {
     template <class Y>

@@ -246,7 +246,8 @@ TEST(row_verbs, refuse_with_sentences) {
   const cuda::device_view<float> logits(x, {6, 4});
   using regroup::softmax_parts::probability;
   EXPECT_EQ(said<regroup::shape_error>([&] { cuda::entropy_work<float, int>(logits, {t, {5}}, {}); }),
-            "cross_entropy needs one target a row, 6 for logits of shape (6, 4); the targets have shape (5,)");
+            "cross_entropy needs one target a row, 6 for logits of shape (6, 4), in their shape or in a list; the targets have "
+            "shape (5,)");
   EXPECT_THROW((cuda::entropy_work<float, int>(logits, {t, {6}}, {.losses = cuda::device_view<float>(x, {6})})),
                regroup::overlap_error);
   EXPECT_THROW((cuda::entropy_work<float, int>(logits, {t, {6}}, {.losses = cuda::device_view<float>(y, {5})})),

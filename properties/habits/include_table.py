@@ -14,7 +14,7 @@ TABLE = {
     "monoid": ("float16",),
     "require_monoid": ("monoid",),
     "view": ("error", "monoid"),  # for `index`
-    "outputs": ("view", "error"),
+    "outputs": ("view", "source", "error"),
     "source": ("view",),
     "batch": ("source",),
     "executor": ("batch",),

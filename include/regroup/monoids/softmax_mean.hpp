@@ -9,12 +9,12 @@
 #include <concepts>
 #include <cstddef>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "regroup/error.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
 
 namespace regroup {
@@ -173,8 +173,9 @@ struct normalised_softmax {
 
 /// sum exp(score - m) value / sum exp(score - m) of elements `scored`. Nothing, or only scores of -inf (whatever their
 /// values), gives 0; a score of +inf gives NaN; a NaN score gives NaN throughout. d is needed only if the Vector's size is
-/// not known at compile time: `softmax_mean<float>{.d = 64}`, `softmax_mean<float, fixed_vector<float, 64>>{}`. One exp and d
-/// fma a combine; |error of O| <= u sum w |v| ((M - x) + c (r + 1) + h + 1), w = exp(x - M), h combines and r rescales deep.
+/// not known at compile time: `softmax_mean<float>{.d = 64}`, `softmax_mean<float, fixed_vector<float, 64>>{}`; a value of
+/// another size is a std::invalid_argument. One exp and d fma a combine; |error of O| <= u sum w |v| ((M - x) + c (r + 1) + h
+/// + 1), w = exp(x - M), h combines and r rescales deep.
 template <std::floating_point Real, class Vector = dynamic_vector<Real>>
 struct softmax_mean {
   static_assert(
@@ -195,8 +196,8 @@ struct softmax_mean {
     if (m != m) return {m, l, Vector::filled(d, m)};
     if constexpr (std::same_as<Vector, dynamic_vector<Real>>) {
       if (static_cast<index>(key.value.size()) != d) {
-        throw argument_error("softmax_mean{.d = " + std::to_string(d) + "} takes values of as many numbers; got one of " +
-                             std::to_string(key.value.size()));
+        throw std::invalid_argument("softmax_mean{.d = " + std::to_string(d) + "} takes values of as many numbers; got one "
+                                    "of " + std::to_string(key.value.size()));
       }
     }
     if constexpr (std::convertible_to<const Value&, Vector>) {
