@@ -8,6 +8,7 @@
 #include "attention_tile.hpp"
 #include "regroup/algorithms/attention_fold.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/transpose.hpp"
 
 namespace regroup::attention_fold {
 
@@ -104,9 +105,8 @@ void block<T>::prepare() {
     }
   });
   if (has_key_lanes_) return;
-  const tiles::query_lanes<Real>& kernel = tiles::current(false);
   for (index lane = 0; lane < lanes_; lane += panel_) {
-    kernel.transpose({to + lane * d, d, q_.data() + lane * d, panel_, panel_, d});
+    host::transpose(to + lane * d, d, q_.data() + lane * d, panel_, panel_, d);
   }
 }
 

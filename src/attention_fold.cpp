@@ -168,13 +168,9 @@ void block<T>::mask(index first, index last, Real* s) {
     return;
   }
   Real transposed[static_cast<std::size_t>(attention_tile_keys * tiles::most_queries)];
-  for (index j = 0; j < n; ++j) {
-    for (index q = 0; q < lanes_; ++q) transposed[j * lanes_ + q] = s[q * attention_tile_keys + j];
-  }
+  host::transpose(s, attention_tile_keys, transposed, lanes_, lanes_, n);
   p_.mask->apply(score_tile<Real>{transposed, n, lanes_, first, batch_, heads_.data(), queries_.data()});
-  for (index j = 0; j < n; ++j) {
-    for (index q = 0; q < lanes_; ++q) s[q * attention_tile_keys + j] = transposed[j * lanes_ + q];
-  }
+  host::transpose(transposed, lanes_, s, attention_tile_keys, n, lanes_);
 }
 
 /// Folds the tile whose rows are `at`: scores, weights, values.
@@ -308,9 +304,8 @@ void block<T>::fold_leaf(index t, const fragment<Real>& f) {
     const index width = tiles::whole(p_.dv, 32);
     for (index q = 0; q < count_; ++q) std::copy_n(o + q * width, p_.dv, f.o() + q * p_.dv);
   } else if (!has_key_lanes_) {
-    const tiles::query_lanes<Real>& kernel = tiles::current(false);
     for (index lane = 0; lane < count_; lane += panel_) {
-      kernel.transpose({o + lane * p_.dv, panel_, f.o() + lane * p_.dv, p_.dv, p_.dv, std::min(panel_, count_ - lane)});
+      host::transpose(o + lane * p_.dv, panel_, f.o() + lane * p_.dv, p_.dv, p_.dv, std::min(panel_, count_ - lane));
     }
   }
 }

@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "packs.hpp"
 #include "attention_tile.hpp"
+#include "packs.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -144,21 +145,14 @@ std::uint64_t present(const integer_tile<T>& t, index j, std::uint64_t keys) {
   return (keys & ((1u << count) - 1)) << j;
 }
 
-/// Prefetches rows of the next tile into the second cache.
-template <class T>
-[[gnu::always_inline]] inline void fetch(const T* row, index n) {
-  const auto* const first = reinterpret_cast<const char*>(row);
-  for (index at = 0; at < n * index{sizeof(T)}; at += 64) __builtin_prefetch(first + at, 0, 2);
-}
-
 template <class T>
 [[gnu::flatten]] rows_without_scale pack_rows(const integer_tile<T>& t) {
   rows_without_scale without = {0, 0};
   const index steps = (t.d + 1) / 2;
   for (index j = 0; j < whole(t.n, width); j += width) {
     for (index i = j; t.next_k != nullptr && i < j + width; ++i) {
-      fetch(t.next_k[i], t.d);
-      fetch(t.next_v[i], t.dv);
+      fetch_lines<1>(t.next_k[i], static_cast<std::size_t>(t.d) * sizeof(T));
+      fetch_lines<1>(t.next_v[i], static_cast<std::size_t>(t.dv) * sizeof(T));
     }
     const row_scales of_keys = round_rows(t.k + j, t.d, t.k_pairs + j * steps);
     of_keys.of_integers.store(t.k_scale + j);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attention_products.hpp"
+#include "attention_weights.hpp"
 #include "regroup/memory.hpp"
 #include "rows_ahead.hpp"
 

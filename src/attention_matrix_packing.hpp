@@ -5,8 +5,9 @@
 
 #include <algorithm>
 
-#include "packs.hpp"
 #include "attention_tile.hpp"
+#include "packs.hpp"
+#include "regroup/memory.hpp"
 #include "rows_ahead.hpp"
 
 namespace regroup::tiles {
@@ -32,10 +33,8 @@ inline __m512i load_row(const T* from, index count) {
 /// each prefetch part of the rows.
 [[gnu::always_inline]] inline void fetch(const tile<T>& t, index i) {
   if (t.next_k == nullptr) return;
-  const auto* const k = reinterpret_cast<const char*>(t.next_k[i]);
-  const auto* const v = reinterpret_cast<const char*>(t.next_v[i]);
-  for (index at = 0; at < t.d * index{sizeof(T)}; at += 64) __builtin_prefetch(k + at, 0, 3);
-  for (index at = 0; at < t.dv * index{sizeof(T)}; at += 64) __builtin_prefetch(v + at, 0, 3);
+  fetch_lines<1, 1>(t.next_k[i], static_cast<std::size_t>(t.d) * sizeof(T));
+  fetch_lines<1, 1>(t.next_v[i], static_cast<std::size_t>(t.dv) * sizeof(T));
 }
 
 /// K as matrices of 16 keys and 32 columns, in the order (pairs of 16 keys, columns / 32, 2).

@@ -5,8 +5,8 @@
 // set's file. Level: lane.
 #pragma once
 
-#include "packs.hpp"
 #include "attention_tile.hpp"
+#include "packs.hpp"
 
 namespace regroup::tiles {
 namespace {

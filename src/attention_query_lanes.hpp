@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "attention_products.hpp"
+#include "attention_weights.hpp"
 #include "rows_ahead.hpp"
 
 namespace regroup::tiles {
@@ -166,22 +167,6 @@ struct with_query_lanes {
     }
   }
 
-  [[gnu::flatten]] static void transpose(const matrices<Real>& x) {
-    constexpr int w = Pack::width;
-    const index rows = x.rows / w * w, columns = x.columns / w * w;
-    for (index r = 0; r < rows; r += w) {
-      for (index c = 0; c < columns; c += w) {
-        packs<Pack, w> block;
-        unrolled<w>([&](int i) { block[i] = Pack::load(x.from + (r + i) * x.from_step + c); });
-        tiles::transpose(block);
-        unrolled<w>([&](int i) { block[i].store(x.to + (c + i) * x.to_step + r); });
-      }
-    }
-    for (index r = 0; r < x.rows; ++r) {
-      for (index c = r < rows ? columns : 0; c < x.columns; ++c) x.to[c * x.to_step + r] = x.from[r * x.from_step + c];
-    }
-  }
-
  private:
   static bool fetches(const tile<T>& t) { return Shape.fetches && t.next_k != t.k; }
   static constexpr index steps(index keys) { return (keys + Products::at_once - 1) / Products::at_once; }
@@ -191,7 +176,7 @@ struct with_query_lanes {
     using vector = typename Pack::vector;
     const index lanes = Lanes::of(t);
     Real* const s = t.s + Lanes::place(lane, tile_keys);
-    if (!t.is_whole) hide(t, lane, from, to);
+    if (!t.is_whole) hide<Pack>(s, lanes, from, to, t.first + lane, t.last + lane);
     // A key outside the range that shares a step with one inside counts as hidden.
     const Pack hidden = Pack::all(-math::detail::infinity<Real>);
     if (from % Products::at_once != 0) hidden.store(s + --from * lanes);
@@ -224,21 +209,6 @@ struct with_query_lanes {
       sweep(std::true_type{});
     }
     l.store(t.l + lane);
-  }
-
-  static void hide(const tile<T>& t, index lane, index from, index to) {
-    using integers = typename Pack::integers;
-    integers first{}, last{};
-    for (int i = 0; i < Pack::width; ++i) {
-      first[i] = t.first[lane + i];
-      last[i] = t.last[lane + i];
-    }
-    for (index j = from; j < to; ++j) {
-      Real* const s = t.s + Lanes::place(lane, tile_keys) + j * Lanes::of(t);
-      const auto key = static_cast<typename Pack::word>(j) - integers{};
-      const auto seen = (key >= first) & (key < last);
-      Pack{seen ? Pack::load(s).x : Pack::all(-math::detail::infinity<Real>).x}.store(s);
-    }
   }
 };
 

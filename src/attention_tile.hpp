@@ -70,20 +70,10 @@ struct kernels {
   void (*values)(const tile<T>&);
 };
 
-template <class Real>
-struct matrices {
-  const Real* from;  // (rows, columns)
-  index from_step;
-  Real* to;  // (columns, rows)
-  index to_step;
-  index rows, columns;  // beyond multiples of a pack's width, elements are copied one by one
-};
-
 template <class T>
 struct key_lanes : kernels<T> {};
 template <class T>
 struct query_lanes : kernels<T> {
-  void (*transpose)(const matrices<typename tile<T>::Real>&);
   index panel;  ///< lanes of a panel, or 0 for all
 };
 

@@ -14,7 +14,7 @@ constexpr key_lanes<typename Kernels::T> keys_of() {
 }
 template <class Kernels>
 constexpr query_lanes<typename Kernels::T> queries_of() {
-  return {{Kernels::scores, Kernels::weights, Kernels::values}, Kernels::transpose, Kernels::panel};
+  return {{Kernels::scores, Kernels::weights, Kernels::values}, Kernels::panel};
 }
 
 /// Products of T in packs of Bytes, one a step.

@@ -9,6 +9,7 @@
 
 #include "attention_matrix_rows.hpp"
 #include "attention_matrix_weights.hpp"
+#include "attention_weights.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -175,18 +176,6 @@ void save(index lanes, float* unsaved) {
   lanes == side ? sums<1>{step, unsaved}.finish() : sums<2>{step, unsaved}.finish();
 }
 
-/// Sets the scores of keys that are not seen to -inf.
-void hide(const tile<T>& t, index lane, const span_of_keys& keys) {
-  Pack::integers first, last;
-  std::memcpy(&first, t.first + lane, sizeof first);
-  std::memcpy(&last, t.last + lane, sizeof last);
-  for (index j = keys.first; j < keys.last; ++j) {
-    float* const s = t.s + j * t.queries + lane;
-    const auto key = static_cast<std::int32_t>(j) - Pack::integers{};
-    Pack{((key >= first) & (key < last)) ? Pack::load(s).x : Pack::all(-math::detail::infinity<float>).x}.store(s);
-  }
-}
-
 /// Weights are relative to a frame, which is raised to the maximum m when it is more than this behind.
 constexpr float most_behind = 4;
 
@@ -205,7 +194,7 @@ void weights(const tile<T>& t) {
       }
     };
     if (!t.scales_first && !plain) scale_all();
-    if (!t.is_whole) hide(t, lane, keys);
+    if (!t.is_whole) hide<Pack>(t.s + lane, t.queries, keys.first, keys.last, t.first + lane, t.last + lane);
     for (index j = t.is_whole ? t.n : keys.last; j < keys.last; ++j) hidden.store(t.s + j * t.queries + lane);
     float* const s = t.s + keys.first * t.queries + lane;
     packs<Pack, 4> tops = {hidden, hidden, hidden, hidden};

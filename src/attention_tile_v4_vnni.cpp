@@ -4,6 +4,7 @@
 // and V has a scale of its own, and so have a query's weights in every tile. Lanes are queries. Level: block.
 #if defined(__x86_64__)
 #include "attention_integer_packing.hpp"
+#include "attention_weights.hpp"
 
 namespace regroup::tiles {
 namespace {
@@ -169,14 +170,7 @@ template <class T>
                                                bool& grows) {
   float* const s = t.s + lane;
   const Pack hidden = Pack::all(-math::detail::infinity<float>);
-  if (!t.is_whole) {
-    const words first = load(t.first + lane), last = load(t.last + lane);
-    for (index j = from; j < to; ++j) {
-      const words key = all(static_cast<std::int32_t>(j));
-      const auto seen = (key >= first) & (key < last);
-      Pack{seen ? Pack::load(s + j * t.lanes).x : hidden.x}.store(s + j * t.lanes);
-    }
-  }
+  if (!t.is_whole) hide<Pack>(s, t.lanes, from, to, t.first + lane, t.last + lane);
   // Padded with hidden keys to whole steps of four.
   const index whole_from = from / 4 * 4, whole_to = whole(to, 4);
   for (index j = whole_from; j < from; ++j) hidden.store(s + j * t.lanes);

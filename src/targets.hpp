@@ -12,18 +12,8 @@ bool has(target t);
 /// Chooses for the current target between code for AVX-512, for AVX2 and for neither.
 template <class X>
 const X& best_of(const X& v4, const X& v3, const X& baseline) {
-  switch (current_target()) {
-    case target::x86_64_v4_amx:
-    case target::x86_64_v4_bf16:
-    case target::x86_64_v4_vnni:
-    case target::x86_64_v4:
-      return v4;
-    case target::x86_64_v3:
-      return v3;
-    case target::baseline:
-      break;
-  }
-  return baseline;
+  const target t = current_target();
+  return t >= target::x86_64_v4 ? v4 : t >= target::x86_64_v3 ? v3 : baseline;
 }
 #endif
 

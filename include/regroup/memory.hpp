@@ -96,12 +96,12 @@ inline constexpr std::size_t pages_ahead = std::size_t{128} << 10;
   if (is_amd()) find_pages_ahead(now, bytes, step);
 }
 
-/// Prefetches lines into the second-level cache, each more than once, because a Zen 4 drops some prefetches; the lines may
-/// lie past the end of any array. (Prefix sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
-template <int Times = 2>
+/// Prefetches lines, which may lie past the end of any array, into the cache of a level; more than once, because a Zen 4 drops
+/// some prefetches. (Prefix sums and softmax's rows of 4096 are 1.2 times as fast.) Forced inline, as above.
+template <int Times = 2, int Level = 2>
 [[gnu::always_inline]] inline void fetch_lines(const void* first, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += cache_line) {
-    for (int time = 0; time < Times; ++time) __builtin_prefetch(static_cast<const std::byte*>(first) + at, 0, 2);
+    for (int time = 0; time < Times; ++time) __builtin_prefetch(static_cast<const std::byte*>(first) + at, 0, 4 - Level);
   }
 }
 

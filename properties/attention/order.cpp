@@ -154,4 +154,39 @@ TEST(attention_order, an_object_of_the_users) {
       [](float s, index h, index i, index j) { return (j + i) % 3 == h ? s : minus_infinity; }, 600);
 }
 
+/// `seq` that says it has 16 threads, and remembers how many tasks it was given.
+struct counting {
+  std::vector<index>* tasks;
+
+  [[nodiscard]] int concurrency() const { return 16; }
+  template <class Batch, class M, class Sink>
+  void fold(const Batch& b, const M& m, const Sink& sink) const {
+    regroup::seq.fold(b, m, sink);
+  }
+  template <class Batch, class Out, class M, class Answer>
+  void scan(const Batch& b, const Out& out, const M& m, regroup::scan_kind kind, const Answer& answer) const {
+    regroup::seq.scan(b, out, m, kind, answer);
+  }
+  template <class Body>
+  void for_each(index n, double cost, const Body& body) const {
+    tasks->push_back(n);
+    regroup::seq.for_each(n, cost, body);
+  }
+};
+
+// One query that looks back over few of many keys: a task for each leaf that it looks at, none for the others.
+TEST(attention_order, windows_are_shared_by_threads) {
+  constexpr index heads = 4, keys = 65536, d = 8;
+  const auto q = cases::normal<float>({heads, 1, d}, 1), k = cases::normal<float>({heads, keys, d}, 2);
+  const auto v = cases::normal<float>({heads, keys, d}, 3);
+  const regroup::attention_options options{.mask = regroup::window{.left = 8191}};  // the last 8 leaves
+  cases::tensor<float> expected({heads, 1, d}), got({heads, 1, d});
+  regroup::attention(regroup::seq, q.view(), regroup::dense(k.view(), v.view()), expected.view(), options);
+  std::vector<index> tasks;
+  regroup::attention(counting{&tasks}, q.view(), regroup::dense(k.view(), v.view()), got.view(), options);
+  ASSERT_FALSE(tasks.empty());
+  EXPECT_EQ(tasks[0], heads * 8);
+  EXPECT_EQ(got.values, expected.values);
+}
+
 }  // namespace

@@ -40,7 +40,7 @@ class Reading(Case):
         spellings = [
             header("'<f4'", "False", "(2, 3)"), header("'<f4'", "False", "(2, 3)", (2, 0)),
             header("'<f4'", "False", "(2, 3)", (3, 0)), header("'=f4'", "False", "(2, 3)"),
-            header('"<f4"', "False", "[2, 3]"), header("'<f4'", "False", "(2L, 3L)"),
+            header('"<f4"', "False", "(2, 3)"), header("'<f4'", "False", "(2L, 3L)"),
             header_text("{'shape':(2,3,),'descr':'<f4','fortran_order':False}"),
             header_text("  { 'fortran_order' : False ,\n 'shape' : ( 2 , 3 ) , 'descr' : '<f4' , }  "),
             b"\x93NUMPY\x01\x00\x39\x00{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3)}",  # no padding: misaligned
@@ -113,6 +113,10 @@ class Malformed(Case):
             "unknown key": (header_text("{'descr': '<f4', 'fortran_order': False, 'shape': (6,), 'x': 1}"), "'x'"),
             "twice": (header_text("{'descr': '<f4', 'descr': '<f4', 'fortran_order': False, 'shape': (6,)}"), "twice"),
             "order 1": (header("'<f4'", "1", "(2, 3)") + data, "True or False"),
+            "a list": (header("'<f4'", "False", "[2, 3]") + data, "malformed"),
+            "no tuple": (header("'<f4'", "False", "(6)") + data, ["malformed", "(3,)"]),
+            "leading zeros": (header("'<f4'", "False", "(006,)") + data, "malformed"),
+            "bytes": (header("b'<f4'", "False", "(6,)") + data, "malformed"),
             "shape 6": (header("'<f4'", "False", "6") + data, "malformed"),
             "shape 2.5": (header("'<f4'", "False", "(2.5,)") + data, "malformed"),
             "negative": (header("'<f4'", "False", "(-1, 6)") + data, "negative"),

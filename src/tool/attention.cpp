@@ -110,14 +110,11 @@ int run(const attention_command& c, const settings& s) {
   outputs.commit();
   if (directory) directory->keep();
   if (s.json) {
-    std::string json;
-    const auto field = [&](const char* name, const std::string& value) {
-      json += (json.empty() ? "\"" : ", \"") + std::string(name) + "\": " + value;
-    };
-    if (!c.output.empty()) field("output", json_file(o));
-    if (lse != nullptr) field("lse", json_file(*lse));
-    if (saved) field("state", saved->json());
-    std::cout << '{' << json << "}\n";
+    json_object files;
+    if (!c.output.empty()) files.add("output", json_file(o));
+    if (lse != nullptr) files.add("lse", json_file(*lse));
+    if (saved) files.add("state", saved->json());
+    std::cout << files.text() << '\n';
   }
   return 0;
 }

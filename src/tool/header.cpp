@@ -14,6 +14,16 @@ namespace {
 
 constexpr std::size_t longest_header = std::size_t{1} << 20;  // NumPy itself stops at 10,000 bytes
 
+/// What NumPy calls a type; of several names the first is written.
+struct type_code {
+  element type;
+  std::string_view code;
+};
+constexpr type_code type_codes[] = {
+    {element::float16, "f2"}, {element::bfloat16, "V2"}, {element::float32, "f4"},
+    {element::float64, "f8"}, {element::int32, "i4"},    {element::int64, "i8"},
+    {element::boolean, "b1"}, {element::boolean, "?"},   {element::bfloat16, "bfloat16"}};
+
 [[noreturn]] void refuse(const std::string& name, const std::string& why) { throw_format(name + ": " + why); }
 
 /// Bytes of the file, to be shown in a message: '?' for any byte that is not printable.
@@ -92,7 +102,7 @@ class dictionary_parser {
 
   std::string string() {
     skip_space();
-    if (at_ < text_.size() && (text_[at_] == 'u' || text_[at_] == 'b')) ++at_;  // Python 2 wrote u'descr'
+    if (at_ < text_.size() && text_[at_] == 'u') ++at_;  // Python 2 wrote u'descr'
     const char quote = at_ < text_.size() ? text_[at_] : ' ';
     if (quote != '\'' && quote != '"') malformed("a quoted string");
     const std::size_t end = text_.find(quote, at_ + 1);
@@ -132,24 +142,16 @@ class dictionary_parser {
   }
 
   static std::optional<element> type_of(std::string_view code) {
-    if (code == "f2") return element::float16;
-    if (code == "V2" || code == "bfloat16") return element::bfloat16;
-    if (code == "f4") return element::float32;
-    if (code == "f8") return element::float64;
-    if (code == "i4") return element::int32;
-    if (code == "i8") return element::int64;
-    if (code == "b1" || code == "?") return element::boolean;
-    return {};
+    const auto* const known = std::ranges::find(type_codes, code, &type_code::code);
+    return known == std::end(type_codes) ? std::nullopt : std::optional(known->type);
   }
   static std::string supported() {
     return "supported are float16, bfloat16 (as the 2-byte void type), float32, float64, int32, int64 and bool";
   }
 
   void shape() {
-    const bool list = accept('[');
-    if (!list) expect('(');
-    const char close = list ? ']' : ')';
-    while (!accept(close)) {
+    expect('(');
+    while (!accept(')')) {
       skip_space();
       index extent = 0;
       const char* const first = text_.data() + at_;
@@ -157,7 +159,7 @@ class dictionary_parser {
       if (problem == std::errc::result_out_of_range) {
         refuse(name_, "an extent of the shape does not fit 64 bits: " + quoted(text_.substr(at_, 40)));
       }
-      if (problem != std::errc{}) malformed("an extent of the shape");
+      if (problem != std::errc{} || (*first == '0' && end != first + 1)) malformed("an extent of the shape");
       at_ += static_cast<std::size_t>(end - first);
       if (at_ < text_.size() && text_[at_] == 'L') ++at_;  // Python 2 wrote 3L
       if (extent < 0) refuse(name_, "the shape has a negative extent " + std::to_string(extent));
@@ -165,10 +167,10 @@ class dictionary_parser {
         refuse(name_, "the array has more than " + std::to_string(max_rank) + " axes");
       }
       result_.shape.push_back(extent);
-      if (!accept(',')) {
-        expect(close);
-        break;
-      }
+      if (accept(',')) continue;
+      if (result_.shape.size() == 1) malformed("a comma: a shape of one axis is written (3,)");
+      expect(')');
+      break;
     }
   }
 
@@ -222,31 +224,11 @@ description read_header(const byte_source& source, const std::string& name, std:
 }
 
 std::string write_header(element type, const extents& shape) {
-  std::string code;
-  switch (type) {
-    case element::float16:
-      code = "<f2";
-      break;
-    case element::bfloat16:
-      code = "<V2";
-      break;
-    case element::float32:
-      code = "<f4";
-      break;
-    case element::float64:
-      code = "<f8";
-      break;
-    case element::int32:
-      code = "<i4";
-      break;
-    case element::int64:
-      code = "<i8";
-      break;
-    case element::boolean:
-      code = "|b1";
-      break;
-  }
-  std::string text = "{'descr': '" + code + "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
+  constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
+  std::string text = "{'descr': '";
+  text += size_of(type) > 1 ? order : '|';
+  text += std::ranges::find(type_codes, type, &type_code::type)->code;
+  text += "', 'fortran_order': False, 'shape': " + to_string(shape) + ", }";
   text.append((64 - (10 + text.size() + 1) % 64) % 64, ' ');
   text += '\n';
   std::string header = "\x93NUMPY";

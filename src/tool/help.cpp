@@ -129,7 +129,7 @@ const char* const laws =
     R"(Monoids: sum, product, min, max, count, any, all, argmin, argmax, mean, moments, log_sum_exp,
 softmax_mean, top_k, histogram, affine; each over float, with NaN, infinities and both zeros among
 the cases. A cell is the worst difference found, in units of the bound computed from the input; '='
-is the same bits. The same seed gives the same cases.
+is the same bits, '-' a law that no case could ask. The same seed gives the same cases.
 
 )";
 

@@ -63,12 +63,12 @@ double fastest(const F& f) {
 
 /// The instruction sets that the library has code for and this processor supports.
 std::string instruction_sets() {
-  std::string list;
+  std::vector<std::string> all;
   for (const auto t : {host::target::baseline, host::target::x86_64_v3, host::target::x86_64_v4,
                        host::target::x86_64_v4_vnni, host::target::x86_64_v4_bf16, host::target::x86_64_v4_amx}) {
-    if (host::has(t)) list += (list.empty() ? "" : ", ") + json_string(host::name(t));
+    if (host::has(t)) all.push_back(json_string(host::name(t)));
   }
-  return "[" + list + "]";
+  return json_list(all);
 }
 
 /// The exclusive-or of some memory, read as fast as possible, which takes prefetches (twice the bandwidth on a Zen 4).
@@ -192,15 +192,15 @@ int run(const info_command& c, const settings& s) {
     const progress shown(s, "regroup info --measure");
     measure(ex, entries);
   }
-  std::string json;
+  json_object json;
   for (const auto& [name, value] : entries) {
     if (s.json) {
-      json += (json.empty() ? "\"" : ", \"") + name + "\": " + value;
+      json.add(name, value);
     } else {
       std::cout << name << ' ' << plain(value) << '\n';
     }
   }
-  if (s.json) std::cout << '{' << json << "}\n";
+  if (s.json) std::cout << json.text() << '\n';
   return 0;
 }
 

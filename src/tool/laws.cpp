@@ -48,6 +48,7 @@ std::string two_digits(double x) {
 std::string cell(const laws::finding* f) {
   if (f == nullptr) return "";
   if (f->result == outcome::falls) return "FALLS";
+  if (f->result == outcome::note) return "-";
   return f->worst > 0 ? two_digits(f->worst) : "=";
 }
 
@@ -102,8 +103,8 @@ std::size_t fallen(const laws::report& r) {
 }
 
 void print(const std::vector<checked>& all, const law_options& options) {
-  std::cout << "The worst difference found, in units of the bound computed from the input; '=' is the same bits.\n"
-            << "Over float, seed " << options.seed << ".\n\n";
+  std::cout << "The worst difference found, in units of the bound computed from the input; '=' is the same bits,\n"
+            << "'-' a law that no case could ask. Over float, seed " << options.seed << ".\n\n";
   const std::vector<std::string> names = laws_of(all);
   constexpr std::size_t columns = 7;
   for (std::size_t first = 0; first < all.size(); first += columns) {
@@ -119,18 +120,26 @@ void print(const std::vector<checked>& all, const law_options& options) {
             << (fell == 0 ? "all hold" : std::to_string(fell) + " fall") << '\n';
 }
 
-std::string json_of(const checked& c) {
-  std::string fell;
-  std::string each;
-  for (const laws::finding& f : c.report.findings) {
-    if (f.result == outcome::falls) fell += (fell.empty() ? "" : ", ") + json_string(f.law);
-    each += (each.empty() ? "" : ", ") + json_string(f.law) + ": {\"passed\": " +
-            (f.result == outcome::falls ? "false" : "true") + ", \"cases\": " + std::to_string(f.cases) +
-            ", \"worst\": " + json_number(f.worst) + "}";
+std::string truth(bool x) { return x ? "true" : "false"; }
+
+std::string json_of(const laws::report& r) {
+  std::vector<std::string> fell;
+  json_object each;
+  for (const laws::finding& f : r.findings) {
+    if (f.result == outcome::falls) fell.push_back(json_string(f.law));
+    each.add(f.law, json_object()
+                        .add("passed", truth(f.result != outcome::falls))
+                        .add("cases", std::to_string(f.cases))
+                        .add("excused", std::to_string(f.excused))
+                        .add("worst", json_number(f.worst))
+                        .text());
   }
-  return json_string(c.name) + ": {\"passed\": " + (c.report.passed() ? "true" : "false") +
-         ", \"laws\": " + std::to_string(c.report.findings.size()) + ", \"fallen\": [" + fell + "], \"checks\": {" + each +
-         "}}";
+  return json_object()
+      .add("passed", truth(r.passed()))
+      .add("laws", std::to_string(r.findings.size()))
+      .add("fallen", json_list(fell))
+      .add("checks", each.text())
+      .text();
 }
 
 }  // namespace
@@ -147,10 +156,14 @@ int run(const laws_command& c, const settings& s) {
   }
   const bool passed = std::ranges::all_of(all, [](const checked& one) { return one.report.passed(); });
   if (s.json) {
-    std::string json;
-    for (const checked& one : all) json += (json.empty() ? "" : ", ") + json_of(one);
-    std::cout << "{\"passed\": " << (passed ? "true" : "false") << ", \"seed\": " << options.seed << ", \"monoids\": {"
-              << json << "}}\n";
+    json_object monoids;
+    for (const checked& one : all) monoids.add(one.name, json_of(one.report));
+    std::cout << json_object()
+                     .add("passed", truth(passed))
+                     .add("seed", std::to_string(options.seed))
+                     .add("monoids", monoids.text())
+                     .text()
+              << '\n';
   } else {
     print(all, options);
   }

@@ -70,16 +70,6 @@ class positioned_member : public typed_member<X, M, Write> {
   }
 };
 
-/// The smallest and largest value of a result's integer type: the extremes of no elements.
-struct integer_limits {
-  std::int64_t lowest, greatest;
-  explicit integer_limits(element type)
-      : lowest(type == element::int32 ? std::numeric_limits<std::int32_t>::min()
-                                      : std::numeric_limits<std::int64_t>::min()),
-        greatest(type == element::int32 ? std::numeric_limits<std::int32_t>::max()
-                                        : std::numeric_limits<std::int64_t>::max()) {}
-};
-
 /// Calls f(m, write, is_positioned) with the monoid of that name over X, or over indexed<X> if it is positioned.
 /// write(row, answer) stores an answer.
 template <class X, class F>

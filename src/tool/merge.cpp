@@ -68,9 +68,10 @@ int run(const merge_command& c, const settings& s) {
   }
   outputs.commit();
   if (s.json) {
-    std::cout << "{\"output\": " << json_file(o);
-    if (lse != nullptr) std::cout << ", \"lse\": " << json_file(*lse);
-    std::cout << "}\n";
+    json_object files;
+    files.add("output", json_file(o));
+    if (lse != nullptr) files.add("lse", json_file(*lse));
+    std::cout << files.text() << '\n';
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 // in place.
 #pragma once
 
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -49,6 +50,16 @@ inline element computed_in(element type) {
   if (is_float(type)) return type == element::float64 ? type : element::float32;
   return element::int64;
 }
+/// The smallest and largest value of a result's integer type: the extremes of no elements.
+struct integer_limits {
+  std::int64_t lowest, greatest;
+  explicit integer_limits(element type)
+      : lowest(type == element::int32 ? std::numeric_limits<std::int32_t>::min()
+                                      : std::numeric_limits<std::int64_t>::min()),
+        greatest(type == element::int32 ? std::numeric_limits<std::int32_t>::max()
+                                        : std::numeric_limits<std::int64_t>::max()) {}
+};
+
 /// Calls f(std::type_identity<X>{}) with float, double, std::int64_t or, for bool, std::uint8_t.
 template <class F>
 void with_computed(element type, const F& f) {

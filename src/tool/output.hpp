@@ -63,7 +63,6 @@ class results {
   result& add(std::string path, element type, extents shape);
   /// Makes every output with a path appear. Throws format_error; then the outputs that have not appeared yet never do.
   void commit();
-  std::deque<result>& all() { return all_; }
 
  private:
   std::deque<result> all_;

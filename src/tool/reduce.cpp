@@ -236,12 +236,9 @@ void fold_on(const gpu& device, const workers& ex, const input& x, const plan& p
 
 void print(const std::vector<answer>& answers, const settings& s, bool in_files) {
   if (s.json) {
-    std::string text;
-    for (const answer& a : answers) {
-      text += (text.empty() ? "" : ", ") + json_string(a.name) + ": ";
-      text += in_files ? json_file(*a.values) : json_text(*a.values);
-    }
-    std::cout << '{' << text << "}\n";
+    json_object all;
+    for (const answer& a : answers) all.add(a.name, in_files ? json_file(*a.values) : json_text(*a.values));
+    std::cout << all.text() << '\n';
   } else if (!in_files) {
     for (const answer& a : answers) {
       const std::string text = plain_text(*a.values);

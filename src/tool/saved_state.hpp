@@ -27,7 +27,7 @@ class saved_state {
     copy(state.o(), o_);
   }
   [[nodiscard]] std::string json() const {
-    return "{\"m\": " + json_file(m_) + ", \"l\": " + json_file(l_) + ", \"o\": " + json_file(o_) + "}";
+    return json_object().add("m", json_file(m_)).add("l", json_file(l_)).add("o", json_file(o_)).text();
   }
 
  private:

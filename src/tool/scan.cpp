@@ -110,7 +110,7 @@ int run(const scan_command& c, const settings& s) {
   const input x = from.whole(y);
   if (y.size() > 0) scan(device.get(), ex, c, axis, x, y);  // there may be many rows without elements
   outputs.commit();
-  if (s.json) std::cout << "{\"output\": " << json_file(y) << "}\n";
+  if (s.json) std::cout << json_object().add("output", json_file(y)).text() << '\n';
   return 0;
 }
 

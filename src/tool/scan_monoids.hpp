@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "numbers.hpp"
@@ -17,13 +16,9 @@ namespace regroup::tool {
 /// Minimum and maximum of integers; without elements they are the limits of the result's own type.
 template <class M>
 struct extreme_in : M {
-  std::int64_t lowest, greatest;
-  explicit extreme_in(element type)
-      : lowest(type == element::int32 ? std::numeric_limits<std::int32_t>::min()
-                                      : std::numeric_limits<std::int64_t>::min()),
-        greatest(type == element::int32 ? std::numeric_limits<std::int32_t>::max()
-                                        : std::numeric_limits<std::int64_t>::max()) {}
-  constexpr std::int64_t lower(std::int64_t s) const { return s < lowest ? lowest : greatest < s ? greatest : s; }
+  integer_limits limits;
+  explicit extreme_in(element type) : limits(type) {}
+  constexpr std::int64_t lower(std::int64_t s) const { return std::clamp(s, limits.lowest, limits.greatest); }
 };
 
 /// The type in which a scan computes elements of a type: float32, float64, int64, or boolean (a byte that is 0 or 1).

@@ -88,9 +88,10 @@ int run(const softmax_command& c, const settings& s) {
   }
   outputs.commit();
   if (s.json) {
-    std::cout << "{\"output\": " << json_file(y);
-    if (lse != nullptr) std::cout << ", \"lse\": " << json_file(*lse);
-    std::cout << "}\n";
+    json_object files;
+    files.add("output", json_file(y));
+    if (lse != nullptr) files.add("lse", json_file(*lse));
+    std::cout << files.text() << '\n';
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string_view>
 
+#include "numbers.hpp"
 #include "regroup/error.hpp"
 
 namespace regroup::tool {
@@ -54,23 +55,16 @@ void append_lists(std::string& text, const result& r, int axis, index& at) {
 }  // namespace
 
 std::string number_text(const result& r, index i, bool json) {
-  switch (r.type()) {
-    case element::boolean:
-      return r.as<std::uint8_t>()[i] != 0 ? "true" : "false";
-    case element::int32:
-      return std::to_string(r.as<std::int32_t>()[i]);
-    case element::int64:
-      return std::to_string(r.as<std::int64_t>()[i]);
-    case element::float16:
-      return real_text(static_cast<float>(r.as<regroup::float16>()[i]), json);
-    case element::bfloat16:
-      return real_text(static_cast<float>(r.as<regroup::bfloat16>()[i]), json);
-    case element::float32:
-      return real_text(r.as<float>()[i], json);
-    case element::float64:
-      return real_text(r.as<double>()[i], json);
-  }
-  return {};
+  return with_any(r.type(), [&]<class T>(std::type_identity<T>) -> std::string {
+    const T x = r.as<T>()[i];
+    if constexpr (std::is_same_v<T, boolean>) {
+      return x ? "true" : "false";
+    } else if constexpr (std::is_integral_v<T>) {
+      return std::to_string(x);
+    } else {
+      return real_text(regroup::widen(x), json);
+    }
+  });
 }
 
 std::string plain_text(const result& r) {
@@ -116,11 +110,25 @@ std::string json_string(const std::string& s) {
   return text + '"';
 }
 
+json_object& json_object::add(const std::string& name, const std::string& value) {
+  members_ += (members_.empty() ? "" : ", ") + json_string(name) + ": " + value;
+  return *this;
+}
+
+std::string json_list(const std::vector<std::string>& values) {
+  std::string text;
+  for (const std::string& value : values) text += (text.empty() ? "" : ", ") + value;
+  return '[' + text + ']';
+}
+
 std::string json_file(const result& r) {
-  std::string text =
-      "{\"path\": " + json_string(r.path()) + ", \"type\": " + json_string(name_of(r.type())) + ", \"shape\": [";
-  for (int axis = 0; axis < r.shape().size(); ++axis) text += (axis > 0 ? ", " : "") + std::to_string(r.shape()[axis]);
-  return text + "]}";
+  std::vector<std::string> extents;
+  for (const index extent : r.shape()) extents.push_back(std::to_string(extent));
+  return json_object()
+      .add("path", json_string(r.path()))
+      .add("type", json_string(name_of(r.type())))
+      .add("shape", json_list(extents))
+      .text();
 }
 
 }  // namespace regroup::tool

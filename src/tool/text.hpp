@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "output.hpp"
 
@@ -22,6 +23,18 @@ std::string json_number(double x);
 
 /// `s` as a JSON string. Bytes that are not UTF-8 become \udc80 to \udcff, which Python's os.fsencode converts back.
 std::string json_string(const std::string& s);
+
+/// An object of JSON; values are JSON already.
+class json_object {
+ public:
+  json_object& add(const std::string& name, const std::string& value);
+  [[nodiscard]] std::string text() const { return '{' + members_ + '}'; }
+
+ private:
+  std::string members_;
+};
+/// A list of JSON.
+std::string json_list(const std::vector<std::string>& values);
 
 /// {"path": ..., "type": ..., "shape": [...]}: an output file.
 std::string json_file(const result& r);

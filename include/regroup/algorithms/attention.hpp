@@ -22,7 +22,7 @@ void attend(const Executor& ex, const workload<T>& work, const view<Out>& out, c
   results.require_apart_from(work.v());
   if (out.size() == 0 && !logsumexp.wanted()) return;  // however many queries there are
   if (work.parts(options.split) > 1) {
-    attention_state<Real>(ex, work, options.split).normalise(out, logsumexp, options.sinks);
+    attention_state<Real>(ex, work, options.split).normalise(ex, out, logsumexp, options.sinks);
     return;
   }
   work.run(ex, 0, 1, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
@@ -48,7 +48,7 @@ void attend(const Executor& ex, const workload<T>& work, const view<Out>& out, c
 ///
 /// Cost: O(H Nq Nk (d + dv)) work, minus the keys that range masks skip. Less than 4 MiB of memory a thread beyond inputs and
 /// outputs in the tests (65,536 tokens with d = 64; copied rows with d up to 512), copies of lengths, offsets and page tables
-/// apart; with `split` above 1 also two states of all queries, O(H Nq dv).
+/// apart; with `split` above 1 also a state of all queries, O(H Nq dv).
 ///
 /// Throws shape_error (ranks, extents, sinks, masks), argument_error (lengths, pages, scale, split, piece, logsumexp of
 /// another type) and overlap_error.

@@ -234,6 +234,21 @@ class block {
   bool finite_[static_cast<std::size_t>(block_queries)];
 };
 
+/// The leaves that hold a key of `range`; where there are fewer blocks than `few`, a key that some query may see: a window
+/// leaves out most of them.
+template <class T>
+key_range seen_leaves(const problem<T>& p, key_range range, index few) {
+  if (range.first >= range.last) return {0, 0};
+  const key_range all{range.first / attention_leaf_keys, (range.last - 1) / attention_leaf_keys + 1};
+  if (all.last - all.first == 1 || p.blocks() >= few) return all;
+  key_range seen{all.last, all.first};
+  for (index number = 0; number < p.blocks(); ++number) {
+    const key_range some = block<T>(p, number, range).leaves();
+    if (some.first < some.last) seen = {std::min(seen.first, some.first), std::max(seen.last, some.last)};
+  }
+  return seen.first < seen.last ? seen : key_range{0, 0};
+}
+
 /// Calls sink(batch, head, query, m, l, o) once for each query, with its state over the keys of `range`. Blocks of queries
 /// are distributed over the threads, and aligned runs of leaves too where blocks are few; the tree is the same.
 template <executor Executor, class T, class Sink>
@@ -244,12 +259,12 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together(concurrency_of(ex));
   const index groups_of_head = (of_head + together - 1) / together;
   const index groups = p.heads() * groups_of_head;
-  const index leaves = (std::max<index>(range.last, 0) + attention_leaf_keys - 1) / attention_leaf_keys;
-  int level = 0;
   const index enough = std::max<index>(64, 4 * concurrency_of(ex));
-  while ((leaves >> level) > 1 && blocks * (leaves >> level) > enough) ++level;
-  const index run_leaves = index{1} << level;
-  const index runs = std::max<index>((leaves + run_leaves - 1) / run_leaves, 1);
+  const key_range leaves = seen_leaves(p, range, enough);
+  int level = 0;
+  const auto runs_of = [&] { return std::max<index>(((leaves.last - 1) >> level) - (leaves.first >> level) + 1, 1); };
+  while (runs_of() > 1 && blocks * runs_of() > enough) ++level;
+  const index first_run = leaves.first >> level, runs = runs_of(), run_leaves = index{1} << level;
 
   pool<workspace<T>> workspaces;
   typename fragment<Real>::memory memory;
@@ -263,7 +278,7 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
     members.reserve(static_cast<std::size_t>(last_block - first_block));
     for (index number = first_block; number < last_block; ++number) members.emplace_back(p, number, range);
     std::vector<states> results(members.size());
-    for (index t = r * run_leaves; t < std::min(leaves, (r + 1) * run_leaves); ++t) {
+    for (index t = r * run_leaves; t < std::min(leaves.last, (r + 1) * run_leaves); ++t) {
       for (std::size_t i = 0; i < members.size(); ++i) {
         const auto [first, last] = members[i].leaves();
         if (t < first || t >= last) continue;
@@ -283,12 +298,12 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
     }
   };
   const double multiply_adds = static_cast<double>(std::min(p.rows(), together * block_queries) * p.row_length()) *
-                               static_cast<double>(std::min(leaves, run_leaves) * attention_leaf_keys);
+                               static_cast<double>(std::min(leaves.last - leaves.first, run_leaves) * attention_leaf_keys);
   const double cost = 1000.0 + multiply_adds / 30;
-  if (runs == 1) return ex.for_each(groups, cost, [&](index g) { fold_run(g, 0, put); });
+  if (runs == 1) return ex.for_each(groups, cost, [&](index g) { fold_run(g, first_run, put); });
   std::vector<states> parts(static_cast<std::size_t>(blocks * runs));
   ex.for_each(groups * runs, cost, [&](index i) {
-    fold_run(i / runs, i % runs, [&, r = i % runs](const block<T>&, index number, states&& all) {
+    fold_run(i / runs, first_run + i % runs, [&, r = i % runs](const block<T>&, index number, states&& all) {
       parts[static_cast<std::size_t>(number * runs + r)] = std::move(all);
     });
   });

@@ -198,18 +198,24 @@ class attention_state {
   /// out (..., H, Nq, dv) = O / l; 0 for a query without keys, NaN where a score was +inf. `out` has any floating type. `lse`
   /// is a logarithm to base `Base`. Sinks are counted here, once, whatever was merged before. Throws shape_error,
   /// overlap_error, and argument_error where `lse` is not of Real.
-  template <log_base Base = log_base::e, class Out>
-  void normalise(Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
+  template <log_base Base = log_base::e, executor Executor, class Out>
+  void normalise(const Executor& ex, Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
     const auto to = writable(out);
     require_place_for<typename decltype(to)::element_type, Real>();
     const attention_fold::results<Real, typename decltype(to)::element_type, Base> results(to, lse, outer_, dv_, sinks);
     const int rank = outer_.size();
     const auto extent = [&](int a) { return rank + a < 0 ? index{1} : outer_[rank + a]; };
-    for (index i = 0; i < static_cast<index>(states_.m.size()); ++i) {
+    const double cost = 10.0 + static_cast<double>(dv_) / 4;
+    worker_of(ex).for_each(static_cast<index>(states_.m.size()), cost, [&](index i) {
       const auto at = static_cast<std::size_t>(i);
       results.put(i / (extent(-2) * extent(-1)), i / extent(-1) % extent(-2), i % extent(-1), states_.m[at],
                   states_.l[at], states_.o.data() + i * dv_);
-    }
+    });
+  }
+  template <log_base Base = log_base::e, class Out>
+  requires(!executor<std::remove_cvref_t<Out>>)
+  void normalise(Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
+    normalise<Base>(seq, out, lse, sinks);
   }
 
   /// Whether this is the state of no queries.
@@ -233,24 +239,16 @@ class attention_state {
     const int rank = outer.size();
     const index heads = rank < 2 ? 1 : outer[rank - 2];
     const index parts = work.parts(split);
+    *this = attention_state(outer, work.dv());
     for (index part = 0; part < parts; ++part) {
-      attention_state piece(outer, work.dv());
       work.run(ex, part, parts, [&](index batch, index head, index query, Real m, Real l, const Real* o) {
-        piece.put((batch * heads + head) * outer[rank - 1] + query, m, l, o);
+        const index i = (batch * heads + head) * outer[rank - 1] + query;
+        const auto at = static_cast<std::size_t>(i);
+        attention_fold::merge(1, dv_, &states_.m[at], &states_.l[at], states_.o.data() + i * dv_, &m, &l, o);
       });
-      if (part == 0) {
-        *this = std::move(piece);
-      } else {
-        merge(piece);
-      }
     }
   }
   static attention_state from_normalised(const view<const Real>& o, const view<const Real>& logsumexp, Real to_natural);
-  void put(index i, Real m, Real l, const Real* o) {
-    states_.m[static_cast<std::size_t>(i)] = m;
-    states_.l[static_cast<std::size_t>(i)] = l;
-    std::copy(o, o + dv_, states_.o.data() + i * dv_);
-  }
 
   /// Default-constructed or moved from: takes whatever it is merged with. (A state of zero queries is different: its shape is
   /// fixed.)

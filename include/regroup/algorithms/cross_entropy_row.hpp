@@ -84,10 +84,10 @@ struct gradient {
   constexpr softmax_parts::row_map<Real> of_row() const {
     return {target < 0 ? softmax_parts::row_map_kind::zeros : outputs, p.reciprocal, share, target, at_target};
   }
+  /// Of a row that has the target: that output.
   template <class Row>
-  constexpr void finish(const Row& y, index first, index n) const {
-    if (target < first || target >= first + n) return;
-    y[target - first] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
+  constexpr void finish(const Row& y) const {
+    y[target] = static_cast<std::remove_cvref_t<decltype(y[0])>>(at_target);
   }
 };
 

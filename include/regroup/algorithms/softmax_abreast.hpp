@@ -14,6 +14,7 @@
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/host/abreast.hpp"
 #include "regroup/host/halves.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::softmax_parts {
 
@@ -124,7 +125,7 @@ class abreast_sweep {
     const X* const later = from.first + abreast * from.pitch;  // the next group, where memory may bring it already
     const index step = from.pitch == 1 ? from.stride : abreast;
     each([&](index at, index k) { w[at] = weight<Real>{seen_, m.get(k)}(x[at]); },
-         [&](index i) { host::prefetch<1>(later + i * step, abreast); });
+         [&](index i) { fetch_lines<1, 1>(later + i * step, abreast * sizeof(X)); });
     fold(plus<Real>{}, [&](index i, index k) { return w[i * abreast + k]; }, s);
     for (index k = 0; k < abreast; ++k) s.set(k, plus<Real>{}.lower(s.get(k)));
   }

@@ -91,13 +91,6 @@ constexpr typename log_sum_exp<Real>::state state_of_row(index n, scaled<Real> s
   return n > longest_two_sweep_row ? fold(over{log_sum_exp<Real>{}, seen}) : two_sweeps(seen, fold);
 }
 
-
-/// A map may set single outputs when those around them are written: `y` begins with element `first` of a row and has n.
-template <class Map, class Row>
-constexpr void finish_row(const Map& map, const Row& y, index first, index n) {
-  if constexpr (requires { map.finish(y, first, n); }) map.finish(y, first, n);
-}
-
 /// A sentence for elements that softmax does not take, and for a single one that is no row.
 template <class X>
 void require_softmax_rows(int rank, const char* verb) {

@@ -304,7 +304,7 @@ class tile_sweep {
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
 };
 
-/// y[i] = map(x[i], weight(x[i])), and the single outputs of the map, by an executor's threads.
+/// y[i] = map(x[i], weight(x[i])), and the map's output at its target, by an executor's threads.
 template <executor Executor, class X, class Y, class Map, std::floating_point Real>
 void write_row(const Executor& ex, const strided<X>& x, const strided<Y>& y, const Map& map, const weight<Real>& w) {
   ex.for_each(tiles_of(x.count), static_cast<double>(tile_elements), [&](index t) {
@@ -314,7 +314,9 @@ void write_row(const Executor& ex, const strided<X>& x, const strided<Y>& y, con
       for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i], w(x[i])));
     });
   });
-  finish_row(map, y, 0, x.count);
+  if constexpr (requires { map.finish(y); }) {
+    if (map.target >= 0 && map.target < x.count) map.finish(y);
+  }
 }
 
 /// Sweeps any row, from any type to any other, by an executor's folds.

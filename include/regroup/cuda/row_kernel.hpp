@@ -117,9 +117,9 @@ constexpr void write_tile(const Held& held, const Y& y, index first, const Map& 
       if (k < held.steps()) y[own + team::threads * k] = static_cast<place>(value(k));
     });
   }
-  if constexpr (requires { map.finish(y, first, first); }) {  // by whoever wrote that place
+  if constexpr (requires { map.finish(y); }) {  // by whoever wrote that place
     const index i = map.target - first;
-    if (i >= 0 && i < held.size() && i % team::threads == held.of().rank()) map.finish(y, 0, map.target + 1);
+    if (i >= 0 && i < held.size() && i % team::threads == held.of().rank()) map.finish(y);
   }
 }
 
@@ -204,8 +204,8 @@ constexpr void map_strips(Team& of, const In& rows, const Out& out, scaled<Real>
   if (out.first == nullptr) return;
   const auto y = out[row];
   held.write(of.block(), y, of.first(), [&told](Real e) { return told(e, e); });
-  if constexpr (requires { told.finish(y, 0, 0); }) {  // by whoever wrote that place
-    if (held.has_written(y, told.target - of.first())) told.finish(y, 0, told.target + 1);
+  if constexpr (requires { told.finish(y); }) {  // by whoever wrote that place
+    if (held.has_written(y, told.target - of.first())) told.finish(y);
   }
 }
 

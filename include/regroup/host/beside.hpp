@@ -16,22 +16,41 @@ namespace regroup::host {
 /// Rows in a group: floats in the widest register.
 inline constexpr index abreast = 16;
 
-/// to[i * abreast + k] = element i of row k, for `abreast` rows; if there are fewer, the last one is repeated.
+/// to(i, k) = from(i, k). Rows, or one element of all rows, that lie beside each other are copied together, or transposed.
 template <class X>
-void pack_rows(const grid<const X>& g, X* to) {
-  if (g.pitch == 1 && g.rows == abreast) {
-    for (index i = 0; i < g.length; ++i) std::copy_n(g.first + i * g.stride, abreast, to + i * abreast);
-    return;
-  }
-  if (g.stride == 1) {
-    transpose(g.first, g.pitch, to, abreast, g.rows, g.length);
+void copy(const grid<const X>& from, const grid<X>& to) {
+  const grid<const X> far = from.stride == 1 ? grid<const X>(to) : from;
+  if (from.pitch == 1 && to.pitch == 1) {
+    for (index i = 0; i < to.length; ++i) std::copy_n(from.first + i * from.stride, to.rows, to.first + i * to.stride);
+  } else if (from.pitch == 1 && to.stride == 1) {
+    transpose(from.first, from.stride, to.first, to.pitch, to.length, to.rows);
+  } else if (from.stride == 1 && to.pitch == 1) {
+    // Some elements of all rows, so that the lines they share are written one after another.
+    const index some = to.stride <= abreast ? std::max<index>(to.length, 1) : 16;
+    for (index i = 0; i < to.length; i += some) {
+      transpose(from.first + i, from.pitch, to.first + i * to.stride, to.stride, to.rows, std::min(some, to.length - i));
+    }
+  } else if (std::abs(far.stride) > std::abs(far.pitch)) {  // neighbours in memory one after another
+    for (index i = 0; i < to.length; ++i) {
+      for (index k = 0; k < to.rows; ++k) to(i, k) = from(i, k);
+    }
   } else {
-    for (index i = 0; i < g.length; ++i) {
-      for (index k = 0; k < g.rows; ++k) to[i * abreast + k] = g(i, k);
+    for (index k = 0; k < to.rows; ++k) {
+      for (index i = 0; i < to.length; ++i) to(i, k) = from(i, k);
     }
   }
-  if (g.rows == abreast) return;
-  for (index i = 0; i < g.length; ++i) {
+}
+
+/// Up to `abreast` rows, interleaved at `first`.
+template <class X>
+grid<X> packed(X* first, index rows, index length) {
+  return {first, rows, length, abreast, 1};
+}
+/// Interleaves rows; if there are fewer than `abreast`, the last one is repeated.
+template <class X>
+void pack_rows(const grid<const X>& g, X* to) {
+  copy(g, packed(to, g.rows, g.length));
+  for (index i = 0; abreast > g.rows && i < g.length; ++i) {
     X* const at = to + i * abreast;
     std::fill(at + g.rows, at + abreast, at[g.rows - 1]);
   }
@@ -39,15 +58,7 @@ void pack_rows(const grid<const X>& g, X* to) {
 /// And back.
 template <class X>
 void unpack_rows(const X* from, const grid<X>& g) {
-  if (g.pitch == 1 && g.rows == abreast) {
-    for (index i = 0; i < g.length; ++i) std::copy_n(from + i * abreast, abreast, g.first + i * g.stride);
-  } else if (g.stride == 1) {
-    transpose(from, abreast, g.first, g.pitch, g.length, g.rows);
-  } else {
-    for (index i = 0; i < g.length; ++i) {
-      for (index k = 0; k < g.rows; ++k) g(i, k) = from[i * abreast + k];
-    }
-  }
+  copy(packed(from, g.rows, g.length), g);
 }
 
 /// Memory that grows; its elements are not initialised.
@@ -71,9 +82,9 @@ class scratch {
 template <class X>
 grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
   if (g.pitch == 1 && g.rows == abreast) return g;
-  X* const copy = room.of(g.length * abreast);
-  pack_rows(g, copy);
-  return {copy, abreast, g.length, abreast, 1};
+  X* const to = room.of(g.length * abreast);
+  pack_rows(g, to);
+  return packed<const X>(to, abreast, g.length);
 }
 
 /// The distance between copied rows, in elements: an odd number of cache lines, so that no two of 64 rows begin at the same
@@ -83,34 +94,15 @@ constexpr index step_apart(index length) {
   const index lines = (length * index{sizeof(X)} + index{cache_line} - 1) / index{cache_line};
   return (lines | 1) * index{cache_line} / index{sizeof(X)};
 }
-/// Calls body(i, k) for the elements of a grid, neighbours in memory one after another.
-template <class X, class Body>
-void each_element(const grid<X>& g, const Body& body) {
-  if (std::abs(g.stride) > std::abs(g.pitch)) {
-    for (index i = 0; i < g.length; ++i) {
-      for (index k = 0; k < g.rows; ++k) body(i, k);
-    }
-  } else {
-    for (index k = 0; k < g.rows; ++k) {
-      for (index i = 0; i < g.length; ++i) body(i, k);
-    }
-  }
-}
 /// to[k * step + i] = element i of row k.
 template <class X>
 void set_apart(const grid<const X>& g, X* to, index step) {
-  if (g.pitch == 1) return transpose(g.first, g.stride, to, step, g.length, g.rows);
-  each_element(g, [&](index i, index k) { to[k * step + i] = g(i, k); });
+  copy(g, grid<X>{to, g.rows, g.length, 1, step});
 }
 /// And back.
 template <class X>
 void put_back(const X* from, index step, const grid<X>& g) {
-  if (g.pitch != 1) return each_element(g, [&](index i, index k) { g(i, k) = from[k * step + i]; });
-  if (g.rows == g.stride && g.rows <= abreast) return transpose(from, step, g.first, g.stride, g.rows, g.length);
-  constexpr index some = 16;  // elements of all rows, so that the lines they share are written one after another
-  for (index i = 0; i < g.length; i += some) {
-    transpose(from + i, step, g.first + i * g.stride, g.stride, g.rows, std::min(some, g.length - i));
-  }
+  copy(grid<const X>{from, g.rows, g.length, 1, step}, g);
 }
 
 }  // namespace regroup::host

@@ -6,11 +6,9 @@
 // math::fma. Level: lane.
 #pragma once
 
-#include <utility>
-
 namespace regroup::host {
 
-/// The instruction set that a function is compiled for. Each level includes the one before: vnni adds vpdpwssd, bf16 adds
+/// The instruction set that a function is compiled for, in ascending order: each includes the one before; vnni adds vpdpwssd, bf16 adds
 /// vdpbf16ps, amx adds AMX's bfloat16 tiles. They are used by 16-bit attention when its options allow reduced precision; bf16
 /// and amx also by softmax writing bfloat16.
 enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf16, x86_64_v4_amx };
@@ -61,17 +59,9 @@ run_v4(F& f) {
 /// Runs f() with the best instruction set.
 template <class F>
 void dispatch(F&& f) {
-  switch (current_target()) {
-    case target::x86_64_v4_amx:
-    case target::x86_64_v4_bf16:
-    case target::x86_64_v4_vnni:
-    case target::x86_64_v4:
-      return run_v4(f);
-    case target::x86_64_v3:
-      return run_v3(f);
-    case target::baseline:
-      break;
-  }
+  const target t = current_target();
+  if (t >= target::x86_64_v4) return run_v4(f);
+  if (t >= target::x86_64_v3) return run_v3(f);
   f();
 }
 #else

@@ -9,6 +9,7 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/columns.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::host {
 
@@ -38,14 +39,6 @@ class tile {
   index size_;
 };
 
-/// Prefetches n elements, which may lie past the end of any array, into the cache of a level. Forced inline: g++ drops calls
-/// of functions that only prefetch.
-template <int Level, class X>
-[[gnu::always_inline]] inline void prefetch(const X* first, index n) {
-  const auto* const bytes = reinterpret_cast<const char*>(first);
-  for (index at = 0; at < n * index{sizeof(X)}; at += 64) __builtin_prefetch(bytes + at, 0, 4 - Level);
-}
-
 /// Prefetches what comes next while M combines the `lanes` elements at `now`. Exact monoids mostly compare and select, as
 /// fast as memory reads: for them lines are prefetched into the second-level cache so near ahead that the hardware continues
 /// from there. Others take longer: their lines are prefetched twice, the second time into the first-level cache, so that no
@@ -53,8 +46,9 @@ template <int Level, class X>
 template <class M, class X>
 [[gnu::always_inline]] inline void ask_ahead(const X* now) {
   constexpr index near = 2048 / index{sizeof(X)};
-  prefetch<2>(now + (is_exact<M> ? near : tile_elements), lanes);
-  if constexpr (!is_exact<M>) prefetch<1>(now + near, lanes);
+  constexpr std::size_t bytes = lanes * sizeof(X);
+  fetch_lines<1>(now + (is_exact<M> ? near : tile_elements), bytes);
+  if constexpr (!is_exact<M>) fetch_lines<1, 1>(now + near, bytes);
 }
 
 /// Reads contiguous elements; 16-bit floats are widened.
@@ -152,8 +146,9 @@ struct mapped {
   [[gnu::always_inline]] void meanwhile(index i) const {
     if constexpr (requires { *load.first; }) {
       if constexpr (is_quick<M>) {
-        prefetch<2>(load.first + 2 * tile_elements + i, lanes);
-        if constexpr (sizeof(*load.first) <= 4) prefetch<1>(load.first + tile_elements + i, lanes);
+        constexpr std::size_t bytes = lanes * sizeof(*load.first);
+        fetch_lines<1>(load.first + 2 * tile_elements + i, bytes);
+        if constexpr (sizeof(*load.first) <= 4) fetch_lines<1, 1>(load.first + tile_elements + i, bytes);
       } else {
         ask_ahead<M>(load.first + i);
       }

@@ -213,9 +213,9 @@ state_of<M> folded(int threads, const M& m, const Range& xs) {
   return s;
 }
 
-template <class M, class X>
-std::vector<place<state_of<M>>> scanned(int threads, const M& m, std::span<const X> xs) {
-  std::vector<place<state_of<M>>> prefixes(xs.size(), {m.identity()});
+template <class M, class Range>
+std::vector<place<state_of<M>>> scanned(int threads, const M& m, const Range& xs) {
+  std::vector<place<state_of<M>>> prefixes(static_cast<std::size_t>(std::ranges::size(xs)), {m.identity()});
   on_threads(threads, [&](const auto& ex) {
     ex.scan(single{as_source(xs)}, single{as_source(std::span(prefixes))}, m, scan_kind::inclusive,
             [](const state_of<M>& s) { return place<state_of<M>>{s}; });
@@ -229,6 +229,13 @@ inline index contract_depth(index n) {
 }
 
 inline constexpr int thread_counts[] = {2, 3, 7};
+
+/// The elements again and again, until threads share them for certain.
+template <class M, class X>
+auto shared(const scene<M, X>& s) {
+  const index n = (std::is_trivially_copyable_v<state_of<M>> ? 17 : 5) * tile_elements + 1;
+  return generate(n, [xs = s.xs](index i) -> const X& { return xs[static_cast<std::size_t>(i) % xs.size()]; });
+}
 
 template <class M, class X>
 void executors(std::vector<law<M, X>>& all) {
@@ -251,9 +258,7 @@ void executors(std::vector<law<M, X>>& all) {
       for (const int threads : thread_counts) s.equal(folded(threads, s.exact, xs), expected);
     };
     if (s.xs.empty() || mix(s.word) % 8 != 0) return agree(s.xs);
-    // Again and again, until threads share them for certain.
-    const index n = std::is_trivially_copyable_v<state_of<M>> ? 17 * tile_elements + 1 : 5 * tile_elements + 1;
-    agree(generate(n, [xs = s.xs](index i) -> const X& { return xs[static_cast<std::size_t>(i) % xs.size()]; }));
+    agree(shared(s));
   });
   add("stream in pieces = batch", strength::bitwise, [](const scene& s) {
     s.equal.names = {{"pushed in pieces", "seq"}, {"two streams merged", "seq"}};
@@ -281,12 +286,17 @@ void executors(std::vector<law<M, X>>& all) {
     s.equal.left_name = "scan";
     s.equal.right_name = "seq's scan, or scan of a prefix";
     const auto expected = scanned(1, s.exact, s.xs);
-    for (const int threads : thread_counts) {
-      const auto found = scanned(threads, s.exact, s.xs);
-      for (std::size_t step = found.size() / 16 + 1, i = 0; i < found.size(); i += step) {
-        s.equal(found[found.size() - 1 - i].state, expected[found.size() - 1 - i].state);
+    const auto agree = [&](const auto& xs, const auto& on_one) {
+      for (const int threads : thread_counts) {
+        const auto found = scanned(threads, s.exact, xs);
+        for (std::size_t step = found.size() / 16 + 1, i = 0; i < found.size(); i += step) {
+          s.equal(found[found.size() - 1 - i].state, on_one[found.size() - 1 - i].state);
+        }
       }
-    }
+    };
+    agree(s.xs, expected);
+    constexpr bool keeps_small = std::is_trivially_copyable_v<state_of<M>> && sizeof(state_of<M>) <= 512;  // all are kept
+    if (keeps_small && !s.xs.empty() && mix(s.word) % 8 == 0) agree(shared(s), scanned(1, s.exact, shared(s)));
     for (std::uint64_t draw = 0; draw < 3 && !s.xs.empty(); ++draw) {
       const auto k = 1 + static_cast<std::size_t>(mix(s.word + draw) % s.xs.size());
       s.equal(scanned(1, s.exact, s.xs.first(k)).back().state, expected[k - 1].state);
