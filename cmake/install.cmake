@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# find_package(regroup [COMPONENTS laws mpi]) from an installed prefix.
+# find_package(regroup [COMPONENTS laws mpi cuda]) from an installed prefix.
 include(CMakePackageConfigHelpers)
 set(regroup_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/regroup)
 

@@ -20,7 +20,7 @@ int main() {
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i * 7919 % 2003) / 100;
 
   float all  = reduce(par, x, fixed{});                        // all cores; the bits of reduce(seq, x, fixed{})
-  reduce_rows(par, view(x.data(), {rows, columns}), out, fixed{});
+  reduce_rows(par, view(x, {rows, columns}), out, fixed{});
   inclusive_scan(par, x, y, fixed{});
   accumulator acc{fixed{}};
   for (const auto chunk : {std::span(x).first(70'001), std::span(x).subspan(70'001)}) acc.push(chunk);   // a stream

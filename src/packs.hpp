@@ -175,13 +175,13 @@ struct pack {
   }
   /// The lanes of a below `count`, then those of b.
   static pack first(std::int64_t count, const pack& a, const pack& b) {
-    integers lane;
+    integers lane{};
     for (int i = 0; i < width; ++i) lane[i] = i;
     return {lane < static_cast<word>(count) ? a.x : b.x};
   }
   /// a with `value` in the lane `place`, if there is such a lane.
   static pack with(const pack& a, std::int64_t place, Real value) {
-    integers lane;
+    integers lane{};
     for (int i = 0; i < width; ++i) lane[i] = i;
     return {lane == static_cast<word>(place) ? all(value).x : a.x};
   }

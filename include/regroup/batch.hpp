@@ -52,7 +52,7 @@ class slices {
  public:
   slices(const view<T>& v, int inner) : data_(v.data()) {
     const auto axes = [&](int first, int last) {
-      return coalesced(view<T>(v.data(), shape(std::span(v.extents().begin() + first, v.extents().begin() + last)),
+      return regroup::coalesced(view<T>(v.data(), shape(std::span(v.extents().begin() + first, v.extents().begin() + last)),
                                shape(std::span(v.strides().begin() + first, v.strides().begin() + last))));
     };
     const auto head = axes(0, v.rank() - inner);

@@ -6,6 +6,10 @@
 // Level: element; includes nothing of ours.
 #pragma once
 
+#if __cplusplus < 202002L
+#error "regroup: this library is C++20: compile with -std=c++20, with nvcc too"
+#endif
+
 #include <bit>
 #include <cstdint>
 #include <type_traits>

@@ -136,9 +136,10 @@ constexpr std::size_t count() {
   }
 }
 
-/// References to the members.
+/// References to the members. To a bit-field there is none: one that is const would be a reference to a copy.
 template <class S>
-constexpr auto tie(S& s) noexcept {
+constexpr auto tie(S& as_given) noexcept {
+  auto& s = const_cast<std::remove_const_t<S>&>(as_given);
   constexpr std::size_t n = count<std::remove_const_t<S>>();
   if constexpr (n == 1) {
     auto& [a] = s;

@@ -198,7 +198,7 @@ auto memory_read(const In& in) {
 /// The same for any inputs and outputs, as far as it is known where they lie.
 template <class In, class Out>
 void require_own_memory(const In& in, const Out& out, bool in_place_allowed = false) {
-  if constexpr (requires { view(out); }) require_apart(memory_read(in), view(out), in_place_allowed);
+  if constexpr (requires { view(out); }) regroup::require_apart(regroup::memory_read(in), view(out), in_place_allowed);
 }
 
 /// Each answer has a place.

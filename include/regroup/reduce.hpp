@@ -41,7 +41,7 @@ auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
     const auto v = writable(out);
     require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
-    return places<typename decltype(v)::element_type>{coalesced(v)};
+    return places<typename decltype(v)::element_type>{regroup::coalesced(v)};
   } else {
     static_assert(!std::ranges::range<Out>,
                   "regroup: answers go to a view, a span or a contiguous container (no std::vector<bool>), or to a function");
@@ -83,8 +83,7 @@ struct lowered {
 template <executor Executor, class Batch, class M, class Projection, class Put>
 void fold(const Executor& ex, const Batch& b, const M& m, const Projection& projection, const Put& put) {
   const projected_batch<Batch, Projection> seen{b, projection};
-  require_monoid<M, element_of<decltype(seen[0])>>();
-  ex.fold(seen, m, lowered<M, Put>{m, put});
+  if constexpr (require_monoid<M, element_of<decltype(seen[0])>>()) ex.fold(seen, m, lowered<M, Put>{m, put});
 }
 
 }  // namespace verbs
@@ -99,7 +98,7 @@ auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& p
   const auto put = verbs::output(answer);
   if constexpr (has_axes<Range>) {
     const auto v = view(xs);
-    with_slices(v, v.rank(), [&](const auto& all) { verbs::fold(ex, single{all[0]}, m, projection, put); });
+    regroup::with_slices(v, v.rank(), [&](const auto& all) { verbs::fold(ex, single{all[0]}, m, projection, put); });
   } else {
     verbs::fold(ex, single{as_source(xs)}, m, projection, put);
   }
@@ -121,7 +120,7 @@ template <executor Executor, class View, class Out, class M, class Projection = 
 void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out, const M& m,
                  const Projection& projection = {}) {
   const auto permuted = axes_last(view(x), axes);
-  with_slices(permuted, axes.size(), [&](const auto& batch) {
+  regroup::with_slices(permuted, axes.size(), [&](const auto& batch) {
     verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
   });
 }

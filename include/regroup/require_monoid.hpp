@@ -132,7 +132,7 @@ constexpr void require_members_are_seen() {
 inline constexpr std::size_t largest_state = std::size_t{1} << 16;
 
 template <class M, class X>
-constexpr void require_monoid();
+constexpr bool require_monoid();
 namespace detail {
 template <class Members, class X>
 constexpr void require_members() {
@@ -141,9 +141,10 @@ constexpr void require_members() {
 }
 }  // namespace detail
 
-/// A compile error that says in one sentence what a monoid over elements `X` lacks; every verb calls this first.
+/// A compile error that says in one sentence what a monoid over elements `X` lacks; every verb calls this first, and goes no
+/// further where it returns false: what the compiler would say then is longer.
 template <class M, class X>
-constexpr void require_monoid() {
+constexpr bool require_monoid() {
   if constexpr (static_cast<void>(require_identity<M>()), has_identity<M>) {
     static_assert(std::copyable<state_of<M>>, "regroup: a monoid's state must be copyable");
     static_assert(monoid<M>,
@@ -168,6 +169,11 @@ constexpr void require_monoid() {
                       "regroup: these elements cannot be lifted; give the monoid `lift(x) const` that returns its state");
       }
     }
+  }
+  if constexpr (has_identity<M>) {
+    return std::copyable<state_of<M>> && monoid<M> && (has_members<M> || monoid_over<M, X>);
+  } else {
+    return false;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <ranges>
 #include <span>
 #include <tuple>
@@ -31,13 +32,13 @@ void copy_bytes(const T& x, std::byte* to) {
       to += sizeof(element);
     }
   } else if constexpr (members::in_place<T>) {
-    const auto* const whole = reinterpret_cast<const std::byte*>(&x);
+    const auto* const whole = reinterpret_cast<const std::byte*>(std::addressof(x));
     members::for_each(x, [&](const auto& member) {
-      streams::copy_bytes(member, to + (reinterpret_cast<const std::byte*>(&member) - whole));
+      streams::copy_bytes(member, to + (reinterpret_cast<const std::byte*>(std::addressof(member)) - whole));
     });
   } else if constexpr (!std::is_empty_v<T>) {
     constexpr bool is_extended = std::same_as<T, long double> && std::numeric_limits<T>::digits == 64;
-    std::memcpy(to, &x, is_extended ? 10 : sizeof(T));  // x87's numbers have 10 bytes
+    std::memcpy(to, std::addressof(x), is_extended ? 10 : sizeof(T));  // x87's numbers have 10 bytes
   }
 }
 

@@ -27,8 +27,9 @@ template <executor Executor, class Batch, class OutBatch, class M, class Project
 void scan(const Executor& ex, const Batch& in, const OutBatch& out, const M& m, scan_kind kind,
           const Projection& projection) {
   const projected_batch<Batch, Projection> seen{in, projection};
-  require_monoid<M, element_of<decltype(seen[0])>>();
-  ex.scan(seen, out, m, kind, answer_in<place_of<std::remove_cvref_t<decltype(out[0])>>>(m));
+  if constexpr (require_monoid<M, element_of<decltype(seen[0])>>()) {
+    ex.scan(seen, out, m, kind, answer_in<place_of<std::remove_cvref_t<decltype(out[0])>>>(m));
+  }
 }
 
 /// Throws unless a scan along a range can go from x to y: equal lengths, and y is exactly x or shares no memory with it.
@@ -51,7 +52,7 @@ void scan_axis(const Executor& ex, const View& x, index axis, Out& y, const M& m
   const auto in = view(x);
   const auto out = writable(y);
   require_same_extents(in.extents(), out.extents());
-  require_apart(in, out, true);
+  regroup::require_apart(in, out, true);
   const auto along = axes_last(in, {axis});
   if (in.size() == 0 && !is_collective<Executor>) return;  // however many rows of nothing there are
   verbs::scan(ex, regroup::rows(along), regroup::rows(axes_last(out, {axis})), m, kind, projection);

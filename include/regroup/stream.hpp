@@ -8,6 +8,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,8 @@ inline index sum_of_counts(index a, index b) {
 /// characters) but not to an X's own storage (a string's). Positions go up to 2^62.
 template <class M, class X = lifted_element<M>>
 class accumulator {
+  static_assert(require_identity<M>());
+
  public:
   using state = state_of<M>;
   /// Storage type: std::vector<bool> is not contiguous.
@@ -107,7 +110,7 @@ class accumulator {
       }
     });
   }
-  void push_one(const X& x) { push(std::span(&x, 1)); }
+  void push_one(const X& x) { push(std::span(std::addressof(x), 1)); }
 
   /// Adds another accumulator. One that continues this one exactly (other.first_position() == next_position(), and only exact
   /// continuations were merged into it) merges to the bits of one fold, at any position. An empty one changes nothing. Any
@@ -319,7 +322,7 @@ class accumulator {
       const bool is_left = next_ < left_end();
       std::vector<kept>& end = is_left ? left_ : right_;
       const std::size_t before = end.size();
-      constexpr bool are_kept = std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept>;
+      constexpr bool are_kept = std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept> && std::is_copy_assignable_v<kept>;
       constexpr bool are_numbers = std::is_arithmetic_v<widened<element_of<Source>>> && std::is_arithmetic_v<kept>;
       index count = 0;
       if constexpr (are_kept || are_numbers) {
@@ -362,6 +365,9 @@ class accumulator {
   forest<state> whole_;
   std::vector<kept> right_;      // raw elements of the open tile
 };
+template <class M>
+  requires(!has_identity<M>)
+accumulator(M, index = 0) -> accumulator<M, int>;
 
 template <class M>
 accumulator(M) -> accumulator<M>;

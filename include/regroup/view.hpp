@@ -128,6 +128,16 @@ class view {
             std::convertible_to<std::remove_reference_t<std::ranges::range_reference_t<R>> (*)[], T (*)[]>
   constexpr view(R&& range)  // NOLINT: implicit on purpose
       : data_(std::ranges::data(range)), extents_{static_cast<index>(std::ranges::size(range))}, strides_{1} {}
+  /// C order, of memory that a container or span holds; throws shape_error where it is shorter.
+  template <std::ranges::contiguous_range R>
+    requires(std::ranges::borrowed_range<R> || std::is_const_v<T>) &&
+            std::convertible_to<std::remove_reference_t<std::ranges::range_reference_t<R>> (*)[], T (*)[]>
+  constexpr view(R&& range, const shape& extents) : view(std::ranges::data(range), extents) {
+    if (size() > static_cast<index>(std::ranges::size(range))) {
+      throw_shape("a view of shape " + to_string(extents) + " needs " + std::to_string(size()) + " elements; there are " +
+                  std::to_string(std::ranges::size(range)));
+    }
+  }
   template <mdspan_like V>
   constexpr view(const V& other) : data_(other.data_handle()) {  // NOLINT: implicit on purpose
     for (std::size_t a = 0; a < other.rank(); ++a) {
@@ -192,6 +202,8 @@ class view {
 
 template <std::ranges::contiguous_range R>
 view(R&& range) -> view<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
+template <std::ranges::contiguous_range R>
+view(R&& range, const shape&) -> view<std::remove_reference_t<std::ranges::range_reference_t<R>>>;
 template <mdspan_like V>
 view(const V& other) -> view<typename V::element_type>;
 

@@ -97,7 +97,7 @@ class Malformed(Case):
             "version 4": (b"\x93NUMPY\x04\x00" + good[8:] + data, "version 4.0"),
             "version 0": (b"\x93NUMPY\x00\x00" + good[8:] + data, "version 0.0"),
             "version 1.1": (b"\x93NUMPY\x01\x01" + good[8:] + data, "version 1.1"),
-            "no length": (good[:9], "ends inside its header"),
+            "no length": (good[:9], ["ends inside its header", "9 bytes"]),
             "half a header": (good[:40], "ends inside its header"),
             "long header": (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f" + good[10:], "2147483647"),
             "truncated data": (good + data[:-1], ["24 bytes", "found 23", "(2, 3)"]),

@@ -45,6 +45,19 @@ void expect_sentence(const F& f, const char* what = "") {
 
 }  // namespace
 
+TEST(malformed, views_of_more_than_there_is) {
+  auto xs = ones(12);
+  const std::vector<int> still = xs;
+  const regroup::view x(xs, {3, 4});
+  static_assert(std::is_same_v<decltype(x), const regroup::view<int>>);
+  static_assert(std::is_same_v<decltype(regroup::view(still, {2, 3})), regroup::view<const int>>);
+  static_assert(!std::is_constructible_v<regroup::view<int>, std::vector<int>, regroup::shape>);
+  x(2, 3) = 5;
+  EXPECT_EQ(xs[11], 5);
+  EXPECT_EQ(regroup::reduce(seq, regroup::view(std::span(still), {2, 2, 3}), sum{}), 12);
+  expect_sentence<regroup::shape_error>([&] { regroup::view<int>(xs, {13}); }, "13 of 12");
+}
+
 TEST(malformed, rows_and_their_results) {
   const auto xs = ones(12);
   const regroup::view<const int> x(xs.data(), {3, 4});

@@ -2,6 +2,7 @@
 // A program's own functions beside its own types, named as the library's are, are not called instead of these.
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "regroup/regroup.hpp"
@@ -46,6 +47,28 @@ REGROUP_NOT_THESE(transpose)
 REGROUP_NOT_THESE(writable)
 REGROUP_NOT_THESE(perfect)
 REGROUP_NOT_THESE(joined)
+REGROUP_NOT_THESE(copy)
+REGROUP_NOT_THESE(copy_elements)
+REGROUP_NOT_THESE(with_tile)
+REGROUP_NOT_THESE(fold_leaves)
+REGROUP_NOT_THESE(sink_some)
+REGROUP_NOT_THESE(fold_source)
+REGROUP_NOT_THESE(fold_tiles)
+REGROUP_NOT_THESE(rows_of_chunk)
+REGROUP_NOT_THESE(leaf_of)
+REGROUP_NOT_THESE(leaf_after)
+REGROUP_NOT_THESE(set_apart)
+REGROUP_NOT_THESE(put_back)
+REGROUP_NOT_THESE(pack_rows)
+REGROUP_NOT_THESE(unpack_rows)
+REGROUP_NOT_THESE(packed)
+REGROUP_NOT_THESE(beside)
+REGROUP_NOT_THESE(find_pages_ahead)
+REGROUP_NOT_THESE(fetch_lines)
+REGROUP_NOT_THESE(require_apart)
+REGROUP_NOT_THESE(memory_read)
+REGROUP_NOT_THESE(coalesced)
+REGROUP_NOT_THESE(with_slices)
 
 }  // namespace others
 
@@ -64,6 +87,9 @@ TEST(others_names, are_not_called) {
     EXPECT_EQ(prefixes[8999], 4500);
     regroup::inclusive_scan_axis(ex, x, 0, regroup::view(prefixes.data(), {90, 100}), m);
     EXPECT_EQ(prefixes[8999], 45);
+    EXPECT_EQ(regroup::reduce(ex, regroup::view(xs.data(), {4500}, {2}), m), 2250);
+    regroup::reduce_segments(ex, xs, std::vector<regroup::index>{0, 10, 9000}, std::span(prefixes).first(2), m);
+    EXPECT_EQ(prefixes[1], 4495);
     regroup::accumulator acc{m};
     acc.push(xs);
     EXPECT_EQ(acc.value(), 4500);

@@ -195,7 +195,7 @@ description parse_dictionary(std::string_view text, const std::string& name) {
 }
 
 description read_header(const byte_source& source, const std::string& name, std::size_t& offset) {
-  unsigned char start[12];
+  unsigned char start[12] = {};
   std::size_t got = source(start, 8);
   if (got == 0) refuse(name, "the file is empty; expected a .npy file");
   if (got < 8 || std::string_view(reinterpret_cast<const char*>(start), 6) != "\x93NUMPY") {
@@ -208,16 +208,17 @@ description read_header(const byte_source& source, const std::string& name, std:
   }
   const std::size_t width = major == 1 ? 2 : 4;
   got = source(start + 8, width);
+  if (got < width) refuse(name, "the file ends inside its header's length, after " + std::to_string(8 + got) + " bytes");
   std::size_t length = 0;
   for (std::size_t i = 0; i < width; ++i) length |= static_cast<std::size_t>(start[8 + i]) << (8 * i);
-  if (got == width && length > longest_header) {
+  if (length > longest_header) {
     refuse(name, "the header claims " + std::to_string(length) + " bytes; at most 1048576 are read");
   }
-  std::string text(got == width ? length : 0, ' ');
+  std::string text(length, ' ');
   const std::size_t read = source(text.data(), text.size());
-  if (got < width || read < length) {
+  if (read < length) {
     refuse(name, "the file ends inside its header: expected " + std::to_string(8 + width + length) + " bytes, found " +
-                     std::to_string(8 + got + read));
+                     std::to_string(8 + width + read));
   }
   offset = 8 + width + length;
   return parse_dictionary(text, name);

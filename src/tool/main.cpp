@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <exception>
@@ -104,7 +105,9 @@ std::atomic<int> answered{nothing_yet};  // the exit status
 int fail(int status, const std::string& sentence) {
   take_last_word();
   std::cout.exceptions(std::ios::goodbit);  // output so far is written first, if it can be
-  std::cerr << "regroup: " << sentence << '\n';
+  std::cerr << "regroup: ";
+  for (const char c : sentence) std::cerr << (std::iscntrl(static_cast<unsigned char>(c)) != 0 ? '?' : c);  // of a file's name
+  std::cerr << '\n';
   return status;
 }
 

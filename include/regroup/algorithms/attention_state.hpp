@@ -53,13 +53,13 @@ class results {
     }
     require_distinct(out_);
     if (lse.wanted()) lse_ = lse.as<Real>(outer);
-    if (lse_) require_apart(view<const Out>(out_), *lse_, false);
+    if (lse_) regroup::require_apart(view<const Out>(out_), *lse_, false);
     if (sinks.is_given()) sinks_ = sinks.as<Real>(outer.size() < 2 ? 1 : outer[outer.size() - 2], "sinks");
   }
   template <class T>
   void require_apart_from(const view<const T>& in) const {
-    require_apart(in, out_, false);
-    if (lse_) require_apart(in, *lse_, false);
+    regroup::require_apart(in, out_, false);
+    if (lse_) regroup::require_apart(in, *lse_, false);
   }
   void put(index batch, index head, index query, Real m, Real l, const Real* o) const {
     const Real sink = sinks_.empty() ? Real{hidden} : sinks_[static_cast<std::size_t>(head)];

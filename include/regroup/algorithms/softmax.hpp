@@ -163,7 +163,7 @@ auto output_rows(const View& x, Out& y, int axis, const char* verb) {
   const auto in = view(x);
   const auto out = writable(y);
   require_softmax_output<element_of_view<View>, typename decltype(out)::element_type>(in.extents(), out.extents(), verb);
-  require_apart(in, out, true);
+  regroup::require_apart(in, out, true);
   return regroup::rows(axes_last(out, {axis}));
 }
 
@@ -198,7 +198,7 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
   using places = decltype(verbs::output(x, *options.logsumexp, in.size()));
   std::optional<places> put;
   if (options.logsumexp) {
-    require_apart(view(y), *options.logsumexp, false);
+    regroup::require_apart(view(y), *options.logsumexp, false);
     put.emplace(verbs::output(x, *options.logsumexp, in.size()));
   } else if (in.length() == 0 && !is_collective<Executor>) {
     return;  // nothing is written, however many rows of nothing there are

@@ -125,7 +125,7 @@ class abreast_sweep {
     const X* const later = from.first + abreast * from.pitch;  // the next group, where memory may bring it already
     const index step = from.pitch == 1 ? from.stride : abreast;
     each([&](index at, index k) { w[at] = weight<Real>{seen_, m.get(k)}(x[at]); },
-         [&](index i) { fetch_lines<1, 1>(later + i * step, abreast * sizeof(X)); });
+         [&](index i) { regroup::fetch_lines<1, 1>(later + i * step, abreast * sizeof(X)); });
     fold(plus<Real>{}, [&](index i, index k) { return w[i * abreast + k]; }, s);
     for (index k = 0; k < abreast; ++k) s.set(k, plus<Real>{}.lower(s.get(k)));
   }

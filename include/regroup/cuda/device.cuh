@@ -6,6 +6,12 @@
 // (cuda/error.hpp). Needs nvcc with -std=c++20 --expt-relaxed-constexpr. Level: device.
 #pragma once
 
+#ifndef __CUDACC__
+#error "regroup: cuda/*.cuh is device code: compile this file by nvcc, as .cu"
+#elif defined(__NVCC__) && !defined(__CUDACC_RELAXED_CONSTEXPR__)
+#error "regroup: nvcc needs --expt-relaxed-constexpr, which the target regroup::cuda passes"
+#endif
+
 #include <concepts>
 #include <functional>
 #include <optional>

@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -114,7 +115,7 @@ constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>
     with_members(m, [&](const auto&... member) {
       std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
       [&]<std::size_t... K>(std::index_sequence<K...>) {
-        (leaf_abreast(member, n, at, std::get<K>(parts)), ...);
+        (host::leaf_abreast(member, n, at, std::get<K>(parts)), ...);
         for (index k = 0; k < abreast; ++k) out.set(k, m.from_parts(std::get<K>(parts).get(k)...));
       }(std::index_sequence_for<decltype(member)...>{});
     });
@@ -266,7 +267,7 @@ class group_fold {
       const auto* const leaves = fold_tile(g, 0, asks(g));
       for (index p = 0; p < groups_of(g.rows); ++p) {
         const index k = p * abreast, shared = k - first_of_group(p, g.rows);
-        sink_some(sink, row + k, std::min(abreast, g.rows - k), [&](index i) { return leaves[p].get(shared + i); });
+        host::sink_some(sink, row + k, std::min(abreast, g.rows - k), [&](index i) { return leaves[p].get(shared + i); });
       }
       return;
     }
@@ -299,17 +300,17 @@ class group_fold {
           }
         }
         if (g.rows > most_by_groups) {
-          dispatch([&] { leaf_of_columns(m_, g, seen, leaves, asks); });
+          dispatch([&] { host::leaf_of_columns(m_, g, seen, leaves, asks); });
           return leaves;
         }
       }
       if (g.rows == abreast || has_positions || !is_narrow(g)) {
         for (index p = 0; p < groups_of(g.rows); ++p) {
-          const grid<const X> group{&g(0, first_of_group(p, g.rows)), std::min(g.rows, abreast), g.length, g.stride, g.pitch};
-          const auto at = [from = beside(group, copy_), seen](index i, index k) -> decltype(auto) {
+          const grid<const X> group{std::addressof(g(0, first_of_group(p, g.rows))), std::min(g.rows, abreast), g.length, g.stride, g.pitch};
+          const auto at = [from = host::beside(group, copy_), seen](index i, index k) -> decltype(auto) {
             return seen(from.first[i * from.stride + k], i);
           };
-          dispatch([&] { leaf_abreast(m_, g.length, at, leaves[p]); });
+          dispatch([&] { host::leaf_abreast(m_, g.length, at, leaves[p]); });
         }
         return leaves;
       }
@@ -317,9 +318,9 @@ class group_fold {
     if constexpr (!has_positions) {
       const index step = step_apart<X>(g.length);
       X* const copy = copy_.of(g.rows * step);
-      set_apart(g, copy, step);
+      host::set_apart(g, copy, step);
       for (index k = 0; k < g.rows; ++k) {
-        leaves[k / abreast].set(k - first_of_group(k / abreast, g.rows), leaf_of(m_, copy + k * step, g.length));
+        leaves[k / abreast].set(k - first_of_group(k / abreast, g.rows), host::leaf_of(m_, copy + k * step, g.length));
       }
     }
     return leaves;

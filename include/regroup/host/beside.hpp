@@ -49,7 +49,7 @@ grid<X> packed(X* first, index rows, index length) {
 /// Interleaves rows; if there are fewer than `abreast`, the last one is repeated.
 template <class X>
 void pack_rows(const grid<const X>& g, X* to) {
-  copy(g, packed(to, g.rows, g.length));
+  host::copy(g, host::packed(to, g.rows, g.length));
   for (index i = 0; abreast > g.rows && i < g.length; ++i) {
     X* const at = to + i * abreast;
     std::fill(at + g.rows, at + abreast, at[g.rows - 1]);
@@ -58,7 +58,7 @@ void pack_rows(const grid<const X>& g, X* to) {
 /// And back.
 template <class X>
 void unpack_rows(const X* from, const grid<X>& g) {
-  copy(packed(from, g.rows, g.length), g);
+  host::copy(host::packed(from, g.rows, g.length), g);
 }
 
 /// Memory that grows; its elements are not initialised.
@@ -83,8 +83,8 @@ template <class X>
 grid<const X> beside(const grid<const X>& g, scratch<X>& room) {
   if (g.pitch == 1 && g.rows == abreast) return g;
   X* const to = room.of(g.length * abreast);
-  pack_rows(g, to);
-  return packed<const X>(to, abreast, g.length);
+  host::pack_rows(g, to);
+  return host::packed<const X>(to, abreast, g.length);
 }
 
 /// The distance between copied rows, in elements: an odd number of cache lines, so that no two of 64 rows begin at the same
@@ -97,12 +97,12 @@ constexpr index step_apart(index length) {
 /// to[k * step + i] = element i of row k.
 template <class X>
 void set_apart(const grid<const X>& g, X* to, index step) {
-  copy(g, grid<X>{to, g.rows, g.length, 1, step});
+  host::copy(g, grid<X>{to, g.rows, g.length, 1, step});
 }
 /// And back.
 template <class X>
 void put_back(const X* from, index step, const grid<X>& g) {
-  copy(grid<const X>{from, g.rows, g.length, 1, step}, g);
+  host::copy(grid<const X>{from, g.rows, g.length, 1, step}, g);
 }
 
 }  // namespace regroup::host

@@ -139,9 +139,9 @@ class columns_scanner {
     tile_ = g.part(first_, std::min(tile_elements, g.length - first_));
     ahead_ = std::max(ahead * tile_elements * g.stride, index{0});
     const index step = step_apart<X>(tile_.length);
-    set_apart(tile_, elements_.of(g.rows * step), step);
+    host::set_apart(tile_, elements_.of(g.rows * step), step);
     if constexpr (!in_place) answers_.of(g.rows * step_apart<Place>(tile_.length));
-    if (g.stride > 0) find_pages_ahead(tile_.first, share(g.rows) * sizeof(X));
+    if (g.stride > 0) regroup::find_pages_ahead(tile_.first, share(g.rows) * sizeof(X));
   }
   /// Of the tile's elements, as they lie in memory, those of the first k columns when each has equally many.
   [[nodiscard]] std::size_t share(index k) const {
@@ -167,12 +167,12 @@ class columns_scanner {
     const grid<Place> to = out.part(first_, tile_.length);
     Place* const from = answers(0).first;
     const index step = step_apart<Place>(tile_.length);
-    if (!past_caches_ || to.stride != to.rows) return put_back(from, step, to);
+    if (!past_caches_ || to.stride != to.rows) return host::put_back(from, step, to);
     for (auto& one : columns_) one.memory().finish();
     constexpr index line = index{cache_line} / index{sizeof(Place)};
     Place* const room = together_.of(to.rows * tile_elements + line);
     in_order_ = {room + bytes_to_line(room) / sizeof(Place), to.rows, to.length, to.stride, 1};
-    put_back(from, step, in_order_);
+    host::put_back(from, step, in_order_);
     written_ = to;
   }
   /// Begins to write the k-th share of the last answers.

@@ -46,7 +46,7 @@ struct part_of_tile {
     }
     for (; i < end; i += lanes) {
       const X* const row = x + (i - begin);
-      fetch_lines(ahead + (i - begin), static_cast<std::size_t>(lanes) * sizeof(X));
+      regroup::fetch_lines(ahead + (i - begin), static_cast<std::size_t>(lanes) * sizeof(X));
       for (index j = 0; j < lanes; ++j) now.set(j, regroup::append(m, i / lanes, now.get(j), regroup::widen(row[j])));
     }
     for (index j = 0; j < lanes; ++j) lane.set(j, now.get(j));
@@ -123,7 +123,7 @@ void fold_runs(const Batch& b, index first, index last, const M& m, const Sink& 
       dispatch([&] {
         for (std::size_t r = 0; r < some; ++r) {
           const element* const x = b[first + static_cast<index>(r)].first + offset;
-          find_pages_ahead(x, static_cast<std::size_t>(n) * sizeof(element));
+          regroup::find_pages_ahead(x, static_cast<std::size_t>(n) * sizeof(element));
           parts[r].add(m, begin, end, x);
           if (is_whole) leaves[r] = parts[r].leaf(m, end);
         }
@@ -141,7 +141,7 @@ void fold_runs(const Batch& b, index first, index last, const M& m, const Sink& 
       leaves[r] = *std::move(nodes[r]).value(m);
       nodes[r] = {};
     }
-    sink_some(sink, first, static_cast<index>(some), [&](index r) { return leaves[static_cast<std::size_t>(r)]; });
+    host::sink_some(sink, first, static_cast<index>(some), [&](index r) { return leaves[static_cast<std::size_t>(r)]; });
   }
 }
 
@@ -195,7 +195,7 @@ void fold_copies(const Batch& b, index first, index last, const M& m, const Sink
     if (are_columns) some = side_by_side;
     std::vector<forest<state_of<M>>> nodes(static_cast<std::size_t>(size > tile ? some : 0));
     const auto put = [&](index t, const auto& leaf) {
-      if (size <= tile) return sink_some(sink, first, some, leaf);
+      if (size <= tile) return host::sink_some(sink, first, some, leaf);
       for (index k = 0; k < some; ++k) nodes[static_cast<std::size_t>(k)].push(m, {0, t, leaf(k)});
     };
     for (index t = 0; t < tiles_of(size); ++t) {
@@ -209,7 +209,7 @@ void fold_copies(const Batch& b, index first, index last, const M& m, const Sink
         }
       }
       for (index k = 0; k < some; ++k) rows[static_cast<std::size_t>(k)] = {copy + k * step, n};
-      fold_leaves(m, rows.data(), some, states, as_they_lie{});
+      host::fold_leaves(m, rows.data(), some, states, as_they_lie{});
       put(t, [&](index k) { return states.get(k); });
     }
     for (std::size_t k = 0; k < nodes.size(); ++k) sink(first + static_cast<index>(k), *std::move(nodes[k]).value(m));

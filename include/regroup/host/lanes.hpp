@@ -145,7 +145,7 @@ void copy_elements(const Source& s, index first, index n, element_of<Source>* to
 template <class M, class Tile>
 state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   if constexpr (has_members<M>) {
-    return with_members(m, [&](const auto&... member) { return m.from_parts(leaf_after(member, t, offset)...); });
+    return with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf_after(member, t, offset)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else {
@@ -178,11 +178,11 @@ template <source Source, class Body>
 void with_tile(const Source& s, index first, index n, const Body& body) {
   using element = element_of<Source>;
   const auto in_memory = [&](const auto& load) {
-    if (n < s.size()) find_pages_ahead(load.first, static_cast<std::size_t>(n) * sizeof(*load.first));
+    if (n < s.size()) regroup::find_pages_ahead(load.first, static_cast<std::size_t>(n) * sizeof(*load.first));
     body(tile(load, n));
   };
   if constexpr (can_be_numbered<Source>) {
-    with_tile(s.source, first, n, [&](const auto& t) {
+    host::with_tile(s.source, first, n, [&](const auto& t) {
       body(tile(load_numbered(s.projection.of(t.load().first, first)), n));
     });
   } else if (const auto data = contiguous(s); data != nullptr) {
@@ -191,7 +191,7 @@ void with_tile(const Source& s, index first, index n, const Body& body) {
     in_memory(load_numbered(s.f.from(first)));
   } else if constexpr (is_movable<element>) {
     const auto copy = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(n));
-    copy_elements(s, first, n, copy.get());
+    host::copy_elements(s, first, n, copy.get());
     body(tile<load_from<element>>{{copy.get()}, n});
   } else {
     body(tile<load_of<Source>>{{&s, first}, n});
@@ -249,7 +249,7 @@ requires is_plain<state_of<M>, X>
 state_of<M> leaf_of(const M& m, const tile<load_from<X>>& t) {
   const stretch<X> all{t.load().first, t.size()};
   columns<state_of<M>> leaf;
-  fold_leaves(m, &all, 1, leaf, as_they_lie{});
+  host::fold_leaves(m, &all, 1, leaf, as_they_lie{});
   return leaf.get(0);
 }
 
@@ -257,7 +257,7 @@ state_of<M> leaf_of(const M& m, const tile<load_from<X>>& t) {
 template <class M, class X>
 state_of<M> leaf_of(const M& m, const X* first, index n, index offset = 0) {
   const tile<load_from<X>> t{{first}, n};
-  return offset == 0 ? leaf_of(m, t) : leaf_after(m, t, offset);
+  return offset == 0 ? host::leaf_of(m, t) : host::leaf_after(m, t, offset);
 }
 
 /// The forest of the tiles [first, last) of a source, or of a whole of which the source is what follows position `begin`.
@@ -266,16 +266,16 @@ forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index l
   forest<state_of<M>> nodes;
   for (index t = first; t < last; ++t) {
     const index at = t * tile_elements - begin;
-    with_tile(s, at, std::min(tile_elements, s.size() - at), [&](const auto& elements) {
+    host::with_tile(s, at, std::min(tile_elements, s.size() - at), [&](const auto& elements) {
       using tile_type = std::remove_cvref_t<decltype(elements)>;
       if constexpr (has_lift_tile_after<M, tile_type>) {
-        if (!nodes.empty()) return nodes.push(m, {0, t, leaf_of(m, elements, nodes.nodes().front().state)});
+        if (!nodes.empty()) return nodes.push(m, {0, t, host::leaf_of(m, elements, nodes.nodes().front().state)});
       }
       static_assert(has_lift_tile_after<M, tile_type> ||
                         !requires(M& any, const state_of<M>& before) { any.lift_tile_after(before, elements); },
                     "regroup: `lift_tile_after` is const, stands beside a `lift_tile`, and belongs to a monoid that declares "
                     "itself commutative and exact; nothing would call this one");
-      nodes.push(m, {0, t, leaf_of(m, elements)});
+      nodes.push(m, {0, t, host::leaf_of(m, elements)});
     });
   }
   return nodes;
@@ -286,9 +286,9 @@ template <class M, source Source>
 state_of<M> fold_source(const M& m, const Source& s) {
   const index n = s.size();
   if (n == 0) return m.identity();
-  if (n > tile_elements) return *fold_tiles(m, s, 0, tiles_of(n)).value(m);
+  if (n > tile_elements) return *host::fold_tiles(m, s, 0, tiles_of(n)).value(m);
   std::optional<state_of<M>> state;
-  with_tile(s, 0, n, [&](const auto& elements) { state.emplace(leaf_of(m, elements)); });
+  host::with_tile(s, 0, n, [&](const auto& elements) { state.emplace(host::leaf_of(m, elements)); });
   return *std::move(state);
 }
 
@@ -308,12 +308,12 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       const element* data = contiguous(row);
       if (size > tile_elements) break;
       if (data != nullptr || size == 0) {
-        find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(element));
+        regroup::find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(element));
       } else if constexpr (is_movable<element>) {
         if (copied + size > tile_elements) break;
         if (copies == nullptr) copies = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(tile_elements));
         element* const copy = copies.get() + copied;
-        copy_elements(row, 0, size, copy);
+        host::copy_elements(row, 0, size, copy);
         data = copy;
         copied += size;
       } else {
@@ -322,10 +322,10 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       together[static_cast<std::size_t>(n)] = {data, size};
     }
     if (n > 0) {
-      fold_leaves(m, together.data(), n, states, load);
-      sink_some(sink, first, n, [&](index k) { return states.get(k); });
+      host::fold_leaves(m, together.data(), n, states, load);
+      host::sink_some(sink, first, n, [&](index k) { return states.get(k); });
     } else {
-      sink(first, fold_source(m, b[first]));
+      sink(first, host::fold_source(m, b[first]));
       n = 1;
     }
     first += n;
@@ -346,7 +346,7 @@ void fold_rows(const Batch& b, index first, index last, const M& m, const Sink& 
       fold_short_rows(b, first, last, m, sink, std::identity{}, as_they_lie{});
     }
   } else {
-    for (index row = first; row < last; ++row) sink(row, fold_source(m, b[row]));
+    for (index row = first; row < last; ++row) sink(row, host::fold_source(m, b[row]));
   }
 }
 

@@ -71,7 +71,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, const Seen& s
   const auto each = [columns = g.rows, apart = step * g.stride](pack<state_of<M>>* to, const X* ahead,
                                                                 const auto& state_at) {
     const auto group = [&](index p, index first) {
-      for (index r = 0; ahead != nullptr && r < 4; ++r) fetch_lines(ahead + r * apart + first, abreast * sizeof(X));
+      for (index r = 0; ahead != nullptr && r < 4; ++r) regroup::fetch_lines(ahead + r * apart + first, abreast * sizeof(X));
       pack<state_of<M>> s;  // elements are no aliases of it
       const auto set = [&](index k) { s.set(k, state_at(p, k, first + k)); };
       if constexpr (std::is_arithmetic_v<state_of<M>>) {
@@ -138,7 +138,7 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, const Seen& s
 template <class M, class X>
 constexpr void leaf_of_few_columns(const M& m, const grid<const X>& g, index together, pack<state_of<M>>* room, bool asks) {
   const index c = g.rows, wide = together * c;
-  leaf_of_columns(m, grid<const X>{g.first, wide, g.length / together, wide, 1}, as_it_is{}, room, asks, lanes / together,
+  host::leaf_of_columns(m, grid<const X>{g.first, wide, g.length / together, wide, 1}, as_it_is{}, room, asks, lanes / together,
                   g.length % together * c);
   columns<state_of<M>, static_cast<std::size_t>(most_columns<state_of<M>>)> lane;  // all columns of the first, the second, ...
   for (index p = 0; p < groups_of(wide); ++p) {

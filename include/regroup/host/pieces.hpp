@@ -229,7 +229,7 @@ void fold_lanes(const M& m, const tile<load_from<X>>& t, columns<state_of<M>>& l
   dispatch_squares<word>([&]<class Square>(Square) {
     const auto* next = reinterpret_cast<const std::byte*>(t.load().first + t.size());
     fold_squares<Square>(m, t.load().first, t.size(), lane, nullptr, [&] {
-      fetch_lines(next, sizeof(typename Square::rows));
+      regroup::fetch_lines(next, sizeof(typename Square::rows));
       next += sizeof(typename Square::rows);
     });
   });

@@ -189,7 +189,7 @@ class group_scan {
   void scan_tile(const grid<const X>& g, const grid<Place>& out, const pack<state>* carry, pack<state>* room,
                  pack<state>* preceding) {
     const bool are_columns = g.pitch == 1 && g.rows >= abreast;
-    const grid<const X> from = are_columns ? g : beside(g, elements_);
+    const grid<const X> from = are_columns ? g : host::beside(g, elements_);
     const bool puts_packs = out.pitch == 1 && out.rows >= abreast;
     Place* const to = puts_packs ? out.first : places_.of(g.length * abreast);
     const index to_step = puts_packs ? out.stride : abreast;
@@ -242,7 +242,7 @@ class group_scan {
       }
       memory.finish();
     });
-    if (!puts_packs) unpack_rows(to, out);
+    if (!puts_packs) host::unpack_rows(to, out);
   }
 
   /// Room for so many answers, which begin a line if they can.

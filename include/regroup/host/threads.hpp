@@ -71,7 +71,7 @@ class pool {
     const auto whole = [&](index first, index last) { fold_sources(b, first, last, m, sink); };
     const auto part = [&](const chunk& c) {
       std::vector<forest<state_of<M>>> only;
-      only.push_back(fold_tiles(m, b[c.row], c.first, c.last));
+      only.push_back(host::fold_tiles(m, b[c.row], c.first, c.last));
       return only;
     };
     if (concurrency() <= 1) return whole(0, b.size());
@@ -93,7 +93,7 @@ class pool {
     } else if (columns > 0) {
       fold_chunks(cut_.for_fold_of_columns(b, grain_of<M>, columns), b.size(), m, sink, whole, part);
     } else {
-      const index rows = rows_of_chunk(b, groups::columns_together, concurrency());
+      const index rows = host::rows_of_chunk(b, groups::columns_together, concurrency());
       fold_chunks(cut_.for_fold(b, grain_of<M>, 16, rows), b.size(), m, sink, whole, part);
     }
     return true;
@@ -116,7 +116,7 @@ class pool {
       using groups = group_scan<M, element, place, Answer>;
       if (cut_.group_of(b, out, groups::longest) > 1) {
         const index workers = b.size() < 2 * abreast ? 1 : concurrency();  // part of a group is dear
-        const index rows = rows_of_chunk(b, groups::columns_together, workers);
+        const index rows = host::rows_of_chunk(b, groups::columns_together, workers);
         return each_whole(cut_.for_scan(b, 1, rows), b.size(), [&](index first, index last) {
           groups(m, kind, answer, past_caches)(b, out, first, last);
         });

@@ -47,8 +47,8 @@ template <class M, class X>
 [[gnu::always_inline]] inline void ask_ahead(const X* now) {
   constexpr index near = 2048 / index{sizeof(X)};
   constexpr std::size_t bytes = lanes * sizeof(X);
-  fetch_lines<1>(now + (is_exact<M> ? near : tile_elements), bytes);
-  if constexpr (!is_exact<M>) fetch_lines<1, 1>(now + near, bytes);
+  regroup::fetch_lines<1>(now + (is_exact<M> ? near : tile_elements), bytes);
+  if constexpr (!is_exact<M>) regroup::fetch_lines<1, 1>(now + near, bytes);
 }
 
 /// Reads contiguous elements; 16-bit floats are widened.
@@ -147,8 +147,8 @@ struct mapped {
     if constexpr (requires { *load.first; }) {
       if constexpr (is_quick<M>) {
         constexpr std::size_t bytes = lanes * sizeof(*load.first);
-        fetch_lines<1>(load.first + 2 * tile_elements + i, bytes);
-        if constexpr (sizeof(*load.first) <= 4) fetch_lines<1, 1>(load.first + tile_elements + i, bytes);
+        regroup::fetch_lines<1>(load.first + 2 * tile_elements + i, bytes);
+        if constexpr (sizeof(*load.first) <= 4) regroup::fetch_lines<1, 1>(load.first + tile_elements + i, bytes);
       } else {
         ask_ahead<M>(load.first + i);
       }

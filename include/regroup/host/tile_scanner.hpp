@@ -134,11 +134,11 @@ class tile_scanner {
         const std::size_t bytes = static_cast<std::size_t>(count_) * sizeof(X);
         if (ahead > 0) {
           memory_.fetch(data + ahead * tile_elements, bytes);
-          find_pages_ahead(data, bytes, step_ * sizeof(X));
+          regroup::find_pages_ahead(data, bytes, step_ * sizeof(X));
         }
       } else {
         if (copy_ == nullptr) copy_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(tile_elements));
-        copy_elements(s, first_, count_, copy_.get());
+        host::copy_elements(s, first_, count_, copy_.get());
         data = copy_.get();
       }
       if constexpr (BySquares) {
@@ -165,7 +165,7 @@ class tile_scanner {
         });
       }
     } else {
-      with_tile(s, first_, count_, [&](const auto& elements) { fold_pieces(m_, elements, total_, [](auto&&...) {}); });
+      host::with_tile(s, first_, count_, [&](const auto& elements) { fold_pieces(m_, elements, total_, [](auto&&...) {}); });
       summary.emplace(prefix_pieces(m_, total_, pieces_of(count_)));
     }
     return *std::move(summary);
@@ -180,7 +180,7 @@ class tile_scanner {
       const auto before = before_pieces(m_, in.carry, total_, pieces_of(count_));
       std::vector<std::optional<Place>> answers(static_cast<std::size_t>(count_ + 1));
       if (shift_ == 1) answers[0] = preceding(in);
-      with_tile(s, first_, count_, [&](const auto& elements) {
+      host::with_tile(s, first_, count_, [&](const auto& elements) {
         columns<state> within;
         fold_pieces(m_, elements, within, [&](index i, index present, const columns<state>& lane) {
           for (index j = 0; j < present; ++j) {
