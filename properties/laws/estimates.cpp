@@ -159,6 +159,21 @@ TEST(estimates, answers_that_jump) {
   always_holds(in_cents{}, [](choices& from) { return 0.005 * static_cast<double>(from.integer(-300, 300)); });
 }
 
+/// The logarithm of a sum's size: where two groupings leave 0 and a little, the answers are infinitely far apart.
+template <class Real>
+struct log_size {
+  static constexpr bool is_commutative = true;
+  constexpr Real identity() const { return 0; }
+  constexpr Real operator()(Real a, Real b) const { return a + b; }
+  Real lower(Real s) const { return std::log(std::fabs(s)); }
+};
+TEST(estimates, answers_that_are_infinite_at_a_place) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_TRUE(holds(check_laws<double>(log_size<double>{}, law_options{.seed = seed}))) << "seed " << seed;
+    EXPECT_TRUE(holds(check_laws<float>(log_size<float>{}, law_options{.seed = seed}))) << "seed " << seed;
+  }
+}
+
 /// An operator that remembers is no law's, and no note's.
 struct counts_its_calls {
   mutable int calls = 0;
