@@ -322,7 +322,8 @@ class accumulator {
       const bool is_left = next_ < left_end();
       std::vector<kept>& end = is_left ? left_ : right_;
       const std::size_t before = end.size();
-      constexpr bool are_kept = std::same_as<element_of<Source>, kept> && std::is_trivially_copyable_v<kept> && std::is_copy_assignable_v<kept>;
+      constexpr bool is_plain = std::is_trivially_copyable_v<kept> && std::is_copy_assignable_v<kept>;
+      constexpr bool are_kept = std::same_as<element_of<Source>, kept> && is_plain;
       constexpr bool are_numbers = std::is_arithmetic_v<widened<element_of<Source>>> && std::is_arithmetic_v<kept>;
       index count = 0;
       if constexpr (are_kept || are_numbers) {
@@ -365,13 +366,13 @@ class accumulator {
   forest<state> whole_;
   std::vector<kept> right_;      // raw elements of the open tile
 };
-template <class M>
-  requires(!has_identity<M>)
-accumulator(M, index = 0) -> accumulator<M, int>;
 
 template <class M>
 accumulator(M) -> accumulator<M>;
 template <class M>
 accumulator(M, index) -> accumulator<M>;
+template <class M>
+  requires(!has_identity<M>)
+accumulator(M, index = 0) -> accumulator<M, int>;  // only for the sentence that it begins with
 
 }  // namespace regroup

@@ -27,7 +27,8 @@ template <std::integral Target>
                  std::to_string(classes) + " classes a target " + from_0 + std::to_string(ignore_index) + " to be ignored");
 }
 
-/// Throws shape_error unless there is one target a row of the logits, in the shape of these or in a list; a sentence for targets that are no integers.
+/// Throws shape_error unless there is one target a row of the logits, in the shape of these or in a list; a sentence for
+/// targets that are no integers.
 template <class Target>
 void require_targets(index rows, const shape& logits, index count, const shape& targets) {
   static_assert(std::integral<Target> && !std::same_as<Target, bool>,

@@ -306,7 +306,8 @@ class group_fold {
       }
       if (g.rows == abreast || has_positions || !is_narrow(g)) {
         for (index p = 0; p < groups_of(g.rows); ++p) {
-          const grid<const X> group{std::addressof(g(0, first_of_group(p, g.rows))), std::min(g.rows, abreast), g.length, g.stride, g.pitch};
+          const grid<const X> group{std::addressof(g(0, first_of_group(p, g.rows))), std::min(g.rows, abreast), g.length,
+                                    g.stride, g.pitch};
           const auto at = [from = host::beside(group, copy_), seen](index i, index k) -> decltype(auto) {
             return seen(from.first[i * from.stride + k], i);
           };

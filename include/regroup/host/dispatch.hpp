@@ -8,8 +8,8 @@
 
 namespace regroup::host {
 
-/// The instruction set that a function is compiled for, in ascending order: each includes the one before; vnni adds vpdpwssd, bf16 adds
-/// vdpbf16ps, amx adds AMX's bfloat16 tiles. They are used by 16-bit attention when its options allow reduced precision; bf16
+/// The instruction set that a function is compiled for, in ascending order: each includes the one before; vnni adds vpdpwssd,
+/// bf16 vdpbf16ps, amx AMX's bfloat16 tiles. They are used by 16-bit attention when its options allow reduced precision; bf16
 /// and amx also by softmax writing bfloat16.
 enum class target { baseline, x86_64_v3, x86_64_v4, x86_64_v4_vnni, x86_64_v4_bf16, x86_64_v4_amx };
 
