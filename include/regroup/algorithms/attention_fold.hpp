@@ -259,7 +259,7 @@ void run(const Executor& ex, const problem<T>& p, key_range range, const Sink& s
   const index blocks = p.blocks(), of_head = p.blocks_of_head(), together = p.blocks_together(concurrency_of(ex));
   const index groups_of_head = (of_head + together - 1) / together;
   const index groups = p.heads() * groups_of_head;
-  const index few = 4 * concurrency_of(ex), enough = std::max<index>(64, few);  // tasks; few short ones
+  const index few = 4 * concurrency_of(ex), enough = std::max<index>(64, few);  // tasks at most; few of short runs
   const key_range leaves = seen_leaves(p, range, enough);
   int level = 0;
   const auto runs_of = [&] { return std::max<index>(((leaves.last - 1) >> level) - (leaves.first >> level) + 1, 1); };
