@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <numeric>
+#include <ranges>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -37,9 +38,11 @@ std::pair<const std::byte*, const std::byte*> memory_of(const view<T>& v) {
 
 /// A view of where results go.
 template <class Out>
-auto writable(Out& out) {
+auto writable(Out&& out) {
   static_assert(requires { view(out); },
                 "regroup: results go to a view, a span or a contiguous container (no std::vector<bool>)");
+  static_assert(!std::ranges::range<Out> || std::ranges::borrowed_range<Out>,
+                "regroup: results would go to a temporary container, and be gone with it: give it a name");
   const auto v = view(out);
   static_assert(!std::is_const_v<typename decltype(v)::element_type>, "regroup: results are written, and this place is const");
   return v;

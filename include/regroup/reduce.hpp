@@ -7,7 +7,6 @@
 
 #include <functional>
 #include <optional>
-#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -38,7 +37,7 @@ struct places {
 template <class Input, class Out>
 auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   if constexpr (requires { view(out); }) {
-    const auto v = writable(out);
+    const auto v = writable(std::forward<Out>(out));
     require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
     return places<typename decltype(v)::element_type>{regroup::coalesced(v)};
@@ -111,7 +110,7 @@ auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& p
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void reduce_rows(const Executor& ex, const View& x, Out&& out, const M& m, const Projection& projection = {}) {
   const auto batch = regroup::rows(view(x));
-  verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
+  verbs::fold(ex, batch, m, projection, verbs::output(x, std::forward<Out>(out), batch.size()));
 }
 
 /// Reduces any axes of a view together: positions run in C order of the reduced axes, whatever the strides. Negative axes
@@ -121,7 +120,7 @@ void reduce_axes(const Executor& ex, const View& x, const shape& axes, Out&& out
                  const Projection& projection = {}) {
   const auto permuted = axes_last(view(x), axes);
   regroup::with_slices(permuted, axes.size(), [&](const auto& batch) {
-    verbs::fold(ex, batch, m, projection, verbs::output(x, out, batch.size()));
+    verbs::fold(ex, batch, m, projection, verbs::output(x, std::forward<Out>(out), batch.size()));
   });
 }
 
@@ -133,7 +132,7 @@ void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets
                      const Projection& projection = {}) {
   const segments batch(as_source(xs), as_source(offsets));
   require_own_memory(offsets, out);
-  verbs::fold(ex, batch, m, projection, verbs::output(xs, out, batch.size()));
+  verbs::fold(ex, batch, m, projection, verbs::output(xs, std::forward<Out>(out), batch.size()));
 }
 
 /// Reduces each run of consecutive equal keys (==, so a NaN starts a new run). The first key of run r goes to keys_out[r] and
@@ -153,13 +152,12 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   }
   const auto runs = static_cast<index>(offsets.size());
   offsets.push_back(key.size());
-  const auto room = [&](auto& places) {
-    const auto v = writable(places);
-    require_room_for_runs(v.extents(), runs);
-    return view(v.data(), {runs}, v.strides());
+  const auto room = [&](const auto& places) {
+    require_room_for_runs(places.extents(), runs);
+    return view(places.data(), {runs}, places.strides());
   };
-  const auto first_keys = room(keys_out);
-  const auto answers = room(out);
+  const auto first_keys = room(writable(std::forward<KeysOut>(keys_out)));
+  const auto answers = room(writable(std::forward<Out>(out)));
   require_own_memory(keys, first_keys);
   require_own_memory(keys, answers);
   require_own_memory(xs, first_keys);

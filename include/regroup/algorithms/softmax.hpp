@@ -7,11 +7,10 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
-#include <limits>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "regroup/algorithms/softmax_abreast.hpp"
 #include "regroup/algorithms/softmax_columns.hpp"
@@ -158,11 +157,10 @@ auto rows_along(const View& x, int axis, const char* verb) {
 }
 
 /// The rows of an output in x's shape, which may be exactly x.
-template <class View, class Out>
-auto output_rows(const View& x, Out& y, int axis, const char* verb) {
+template <class View, class Y>
+auto output_rows(const View& x, const view<Y>& out, int axis, const char* verb) {
   const auto in = view(x);
-  const auto out = writable(y);
-  require_softmax_output<element_of_view<View>, typename decltype(out)::element_type>(in.extents(), out.extents(), verb);
+  require_softmax_output<element_of_view<View>, Y>(in.extents(), out.extents(), verb);
   regroup::require_apart(in, out, true);
   return regroup::rows(axes_last(out, {axis}));
 }
@@ -190,15 +188,15 @@ struct no_map {
 };
 
 /// softmax and log_softmax: they differ in the map of the second sweep.
-template <template <class> class Map, executor Executor, class View, class Out, class Real>
-void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<Real>& options, const char* verb) {
+template <template <class> class Map, executor Executor, class View, class Y, class Real>
+void normalise(const Executor& ex, const View& x, const view<Y>& y, const softmax_options<Real>& options, const char* verb) {
   const auto in = rows_along(x, options.axis, verb);
   const auto out = output_rows(x, y, options.axis, verb);
   const auto seen = scale_of<Real>(options.scale);
   using places = decltype(verbs::output(x, *options.logsumexp, in.size()));
   std::optional<places> put;
   if (options.logsumexp) {
-    regroup::require_apart(view(y), *options.logsumexp, false);
+    regroup::require_apart(y, *options.logsumexp, false);
     put.emplace(verbs::output(x, *options.logsumexp, in.size()));
   } else if (in.length() == 0 && !is_collective<Executor>) {
     return;  // nothing is written, however many rows of nothing there are
@@ -228,7 +226,7 @@ void normalise(const Executor& ex, const View& x, Out& y, const softmax_options<
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
-  softmax_parts::normalise<softmax_parts::probability>(worker_of(ex), x, y, options, "softmax");
+  softmax_parts::normalise<softmax_parts::probability>(worker_of(ex), x, writable(std::forward<Out>(y)), options, "softmax");
 }
 
 /// y = (x - M) - log(sum exp(x - M)); otherwise like `softmax`. -inf stays -inf in a row that holds something else. |error|
@@ -237,7 +235,8 @@ void softmax(const Executor& ex, const View& x, Out&& y,
 template <executor Executor, class View, class Out>
 void log_softmax(const Executor& ex, const View& x, Out&& y,
                  const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
-  softmax_parts::normalise<softmax_parts::log_probability>(worker_of(ex), x, y, options, "log_softmax");
+  softmax_parts::normalise<softmax_parts::log_probability>(worker_of(ex), x, writable(std::forward<Out>(y)), options,
+                                                           "log_softmax");
 }
 
 /// log(sum exp x), natural, along one axis: M + log(sum exp(x - M)), or M itself where M is infinite (-inf for a row of no
@@ -248,7 +247,7 @@ template <executor Executor, class View, class Out>
 void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_options& options = {}) {
   using real = softmax_parts::real_in<const View>;
   const auto in = softmax_parts::rows_along(x, options.axis, "logsumexp");
-  const auto put = verbs::output(x, out, in.size());
+  const auto put = verbs::output(x, std::forward<Out>(out), in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
   using verb = softmax_parts::from_state<softmax_parts::no_map, real, decltype(put)>;
   each_row(worker_of(ex), in, std::nullopt, seen, softmax_parts::look<verb>{{seen, &put}});
