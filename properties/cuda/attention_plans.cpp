@@ -274,6 +274,16 @@ TEST(attention_plans, take_the_hosts_arguments) {
   EXPECT_EQ(work_of({5, 16}, {0, 16}, {0, 4}, {5, 4}).leaves, 1);
 }
 
+TEST(attention_plans, are_of_nothing_where_nothing_is_written) {  // the host returns at once, too
+  const shape q{1, 1 << 20, 1 << 20, 16}, k{1, 1 << 20, 9, 16}, of_nothing{1, 1 << 20, 9, 0}, out{1, 1 << 20, 1 << 20, 0};
+  const auto units = [&](const cuda::attention_options<>& options) {
+    const auto work = work_of(q, k, of_nothing, out, options);
+    return cuda::plan_attention<cuda::plain_arithmetic>(work.call, work.leaves, 132, 200'000).units;
+  };
+  EXPECT_EQ(units({}), 0);
+  EXPECT_GT(units({.logsumexp = somewhere<float>({1, 1 << 20, 1 << 20}, 5)}), 0);
+}
+
 TEST(attention_plans, refuse_what_the_host_refuses) {
   refused<regroup::shape_error>([] { work_of({5, 16}, {7, 15}, {7, 4}, {5, 4}); });
   refused<regroup::shape_error>([] { work_of({5, 16}, {7, 16}, {8, 4}, {5, 4}); });

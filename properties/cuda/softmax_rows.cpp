@@ -192,6 +192,12 @@ TEST(softmax_rows, of_nothing_but_infinities) {
   }
 }
 
+TEST(softmax_rows, of_no_elements_are_not_walked) {
+  const regroup::cuda::device_view<float> x(nullptr, {index{1} << 60, 0});
+  machine on;
+  regroup::cuda::normalise<probability>(x, x, {}, "softmax").run(emulated::executor{on}, {});
+}
+
 TEST(softmax_rows, strided_and_misaligned) {
   const auto xs = elements<float>(kind::plain, 50 * 300 + 1);
   for (const auto& x : {row_batch<const float>{xs.data(), 50, 300, 1, 50},            // columns

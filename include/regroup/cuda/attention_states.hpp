@@ -191,6 +191,7 @@ template <class Out>
 normalise_states<Out> normalise_of(const attention_states<const float>& from, const device_view<Out>& out,
                                    const std::optional<device_view<float>>& logsumexp,
                                    const std::optional<device_view<const float>>& sinks) {
+  require_place_for<Out, float>();
   put_attention<float, Out> put{call_of(from), {}, {}, nullptr, 0};
   logsumexp_output lse;
   if (logsumexp) lse = as_host_view(*logsumexp);

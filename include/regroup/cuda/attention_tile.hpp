@@ -4,8 +4,6 @@
 // weights pass between the two through shared memory. Level: block.
 #pragma once
 
-#include <tuple>
-
 #include "regroup/cuda/attention_call.hpp"
 
 namespace regroup::cuda {

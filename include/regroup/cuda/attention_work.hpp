@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <type_traits>
-#include <vector>
 
 #include "regroup/algorithms/attention.hpp"
 #include "regroup/cuda/attention_arguments.hpp"
@@ -49,13 +47,12 @@ inline void require_sinks(const device_view<const float>& sinks, index heads) {
   }
 }
 
-/// Copied bytewise: std::tuple's assignment is not trivial, but nobody assigns.
 template <class Mask>
 constexpr void require_device_rule() {
   constexpr bool fits = [] {
     if constexpr (requires(const Mask& m, const device_extents& e) { mask_rules::bound(m, e); }) {
       using rule = decltype(mask_rules::bound(std::declval<const Mask&>(), std::declval<const device_extents&>()));
-      return std::is_trivially_copy_constructible_v<rule> && std::is_trivially_destructible_v<rule>;
+      return travels<rule>;
     }
     return false;
   }();
@@ -249,7 +246,8 @@ template <class T, class Out, class Mask>
 auto attention_work_of(const attention_queries<T>& q, const attention_keys<T>& keys, const device_view<Out>& out,
                        const attention_options<Mask>& options) {
   require_device_rule<Mask>();
-  const auto [work, extents] = check_attention<T>(q, keys, out, {options.scale, {}, options.logsumexp, options.sinks});
+  auto [work, extents] = check_attention<T>(q, keys, out, {options.scale, {}, options.logsumexp, options.sinks});
+  if (out.size() == 0 && !options.logsumexp) work.call.batches = 0;  // nothing is written, however many queries there are
   const auto rule = mask_rules::bound(options.mask, extents);
   return attention_work<T, std::remove_const_t<decltype(rule)>, Out>{work.call, rule, work.put, work.leaves};
 }

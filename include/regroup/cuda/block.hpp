@@ -127,6 +127,16 @@ inline constexpr int threads_of = [] {
   return block_threads;
 }();
 
+/// Whether a T may go to a device with a kernel, as bytes. (A std::tuple's assignment is not trivial, but nobody assigns.)
+template <class T>
+inline constexpr bool travels = std::is_trivially_copy_constructible_v<T> && std::is_trivially_destructible_v<T>;
+template <class T>
+constexpr void require_to_travel() {
+  static_assert(travels<T>,
+                "regroup: a monoid and a projection go to a device as bytes, so they hold nothing that owns memory of the "
+                "host's, such as a std::vector");
+}
+
 /// What a device asks of a state: it travels bytewise through registers, shared memory and shuffles.
 inline constexpr std::size_t most_state_bytes = 96;
 inline constexpr std::size_t most_scanned_bytes = 48;

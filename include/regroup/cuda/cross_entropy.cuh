@@ -56,6 +56,7 @@ template <class X, class Target, class Out>
 void cross_entropy_into(const cuda::device& on, const cuda::device_view<X>& logits,
                         const cuda::device_view<Target>& targets, const cuda::device_view<Out>& out,
                         const cuda::workspace& w, const cuda::entropy_options<X>& options = {}) {
+  require_place_for<Out, cuda::real_of<X>>();
   const cuda::entropy_work<X, Target> work(logits, targets, options);
   logits.require_places(out, 1);
   targets.require_apart_from(out, false);

@@ -14,7 +14,6 @@
 
 #include <concepts>
 #include <functional>
-#include <optional>
 #include <ranges>
 #include <type_traits>
 
@@ -31,6 +30,15 @@ inline void check(cudaError_t status, const char* doing) {
   if (status == cudaSuccess) return;
   cudaGetLastError();  // clear the error so that later calls do not report it again
   throw_device(static_cast<int>(status), cudaGetErrorString(status), doing);
+}
+
+/// A compile error that says in one sentence why a monoid over elements X, with states of at most `Most` bytes, cannot run on
+/// a device.
+template <class M, class X, std::size_t Most = most_state_bytes>
+void require_on_device() {
+  require_monoid<M, X>();
+  require_device_monoid<M, Most>();
+  require_device_functions<M, X>();
 }
 
 /// Device memory from the stream's pool, freed in stream order; an error of freeing it is not reported.
@@ -96,6 +104,7 @@ class device {
   /// Launches a kernel on `blocks` blocks. `blocks` must be a multiple of `cluster`.
   template <class Kernel>
   void launch(const Kernel& kernel, index blocks, int cluster = 1) const {
+    require_to_travel<Kernel>();
     static_assert(sizeof(Kernel) <= 4096, "regroup: a monoid on a device has at most about 4000 bytes of its own");
     cudaLaunchConfig_t config{};
     config.gridDim = dim3(static_cast<unsigned>(blocks));
@@ -117,9 +126,7 @@ class device {
   /// Calls put(row, state), on the device, for every row of a batch; needs a workspace of `fold_bytes` bytes.
   template <class Batch, class M, class Put>
   void fold(const Batch& rows, const M& m, const Put& put, const cuda::workspace& w) const {
-    require_monoid<M, element_in<Batch>>();
-    require_device_monoid<M>();
-    require_device_functions<M, element_in<Batch>>();
+    require_on_device<M, element_in<Batch>>();
     w.require(fold_bytes(rows, m));
     launch_fold([this](const auto& kernel, index blocks) { launch(kernel, blocks); }, plan<M>(rows), m, rows,
                 static_cast<state_of<M>*>(w.data), put);
@@ -132,10 +139,8 @@ class device {
   /// The answers of every prefix of every row of a batch; needs a workspace of `scan_bytes` bytes.
   template <scan_kind Kind, class In, class Out, class M>
   void scan(const In& rows, const Out& answers, const M& m, const cuda::workspace& w) const {
-    require_monoid<M, element_in<In>>();
-    require_device_monoid<M, most_scanned_bytes>();
+    require_on_device<M, element_in<In>, most_scanned_bytes>();
     require_place_for<place_of<source_in<Out>>, answer_of<M>>();
-    require_device_functions<M, element_in<In>>();
     w.require(scan_bytes<Kind>(rows, m));
     launch_scan<Kind>([this](const auto& kernel, index blocks) { launch(kernel, blocks); },
                       plan_scan(lengths_of(rows)), m, rows, answers, w.data);

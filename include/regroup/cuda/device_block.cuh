@@ -4,7 +4,6 @@
 #pragma once
 
 #include <bit>
-#include <cstring>
 #include <type_traits>
 
 #include "regroup/cuda/block.hpp"

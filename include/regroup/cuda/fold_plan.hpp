@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 
 #include "regroup/cuda/fold_kernel.hpp"

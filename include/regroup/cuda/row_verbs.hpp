@@ -64,7 +64,7 @@ template <template <class> class Map, class X, class Y>
 auto normalise(const device_view<X>& x, const device_view<Y>& y, const softmax_options<real_of<X>>& options,
                const char* verb) {
   using real = real_of<X>;
-  const auto rows = rows_along(x, options.axis, verb);
+  auto rows = rows_along(x, options.axis, verb);
   const auto out = output_rows(x, y, options.axis, verb);
   row_places<real> lse;
   if (options.logsumexp) {
@@ -72,12 +72,14 @@ auto normalise(const device_view<X>& x, const device_view<Y>& y, const softmax_o
     lse = {options.logsumexp->data(), x.require_places(*options.logsumexp, rows.size())};
   }
   const auto seen = softmax_parts::scale_of<real>(options.scale);
+  if (rows.length == 0 && !options.logsumexp) rows.count = 0;  // nothing is written, however many rows of nothing there are
   return row_work{rows, out, seen, look_normalise<Map, real>{seen, lse}};
 }
 /// softmax's rows without an output.
 template <class X, class Out>
 auto log_sums(const device_view<X>& x, const device_view<Out>& out, const logsumexp_options& options) {
   using real = real_of<X>;
+  require_place_for<Out, real>();
   const auto rows = rows_along(x, options.axis, "logsumexp");
   const row_places<Out> places{out.data(), x.require_places(out, rows.size())};
   const auto seen = softmax_parts::scale_of<real>(options.scale);

@@ -78,6 +78,11 @@ auto lowered_to(const M& m, Out* to, index stride = 1) {
   return thrust::make_tabulate_output_iterator(put_answer<M, Out>{m, to, stride});
 }
 
+template <class X, class M, class Projection>
+void require_in_cub() {
+  require_on_device<M, seen_through<Projection, X>>();
+  require_to_travel<lift_projected<M, Projection>>();
+}
 template <class M>
 constexpr void require_commutative() {
   static_assert(is_commutative<M>,
@@ -94,9 +99,7 @@ const X* side_by_side(const device_view<X>& x) {
 template <class X, class M, class Projection, class Out>
 auto cub_reduce(const unordered_device& fast, const device_view<X>& xs, const M& m, const Projection& p, Out out) {
   require_commutative<M>();
-  require_monoid<M, seen_through<Projection, X>>();
-  require_device_monoid<M>();
-  require_device_functions<M, seen_through<Projection, X>>();
+  require_in_cub<X, M, Projection>();
   const auto reduced = [=, stream = fast.on().stream()](const auto& first, index n, const auto& lift) {
     return [=](void* storage, std::size_t& bytes) {
       return cub::DeviceReduce::TransformReduce(storage, bytes, first, out, n, m, lift, m.identity(), stream);
@@ -113,9 +116,7 @@ template <class X, class Offset, class M, class Projection, class Out>
 auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const device_view<Offset>& offsets, const M& m,
                   const Projection& p, Out out) {
   require_commutative<M>();
-  require_monoid<M, seen_through<Projection, X>>();
-  require_device_monoid<M>();
-  require_device_functions<M, seen_through<Projection, X>>();
+  require_in_cub<X, M, Projection>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(xs), lift_projected<M, Projection>{m, p});
   return [=, first = side_by_side(offsets), count = offsets.size() - 1,
           stream = fast.on().stream()](void* storage, std::size_t& bytes) {
@@ -125,9 +126,7 @@ auto cub_segments(const unordered_device& fast, const device_view<X>& xs, const 
 }
 template <scan_kind Kind, class X, class Out, class M, class Projection>
 auto cub_scan(const unordered_device& fast, const device_view<X>& x, const Out& out, const M& m, const Projection& p) {
-  require_monoid<M, seen_through<Projection, X>>();
-  require_device_monoid<M>();
-  require_device_functions<M, seen_through<Projection, X>>();
+  require_in_cub<X, M, Projection>();
   const auto lifted = thrust::make_transform_iterator(side_by_side(x), lift_projected<M, Projection>{m, p});
   return [=, n = x.size(), stream = fast.on().stream()](void* storage, std::size_t& bytes) {
     if constexpr (Kind == scan_kind::inclusive) {
@@ -137,15 +136,16 @@ auto cub_scan(const unordered_device& fast, const device_view<X>& x, const Out& 
     }
   };
 }
-/// A place for every answer of a scan: y has x's shape, and may be exactly x.
-template <class X, class Y, class M>
-auto scanned_places(const device_view<X>& x, const device_view<Y>& y, const M& m) {
+/// The scan of x into y, which has its shape and may be exactly x.
+template <scan_kind Kind, class X, class Y, class M, class Projection>
+auto cub_scan_into(const unordered_device& fast, const device_view<X>& x, const device_view<Y>& y, const M& m,
+                   const Projection& p) {
   if (x.extents() != y.extents() || x.rank() != 1) {
     throw_shape("CUB's scan takes a range of rank 1 and an output of its shape; got " + to_string(x.extents()) + " and " +
                 to_string(y.extents()));
   }
   x.require_apart_from(y, true);
-  return lowered_to(m, y.data(), y.one_row().stride);
+  return cub_scan<Kind>(fast, x, lowered_to(m, y.data(), y.one_row().stride), m, p);
 }
 
 }  // namespace regroup::cuda
@@ -221,24 +221,24 @@ std::size_t scan_workspace(const cuda::unordered_device& fast, const cuda::devic
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan_into(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                          const M& m, const cuda::workspace& w, const Projection& projection = {}) {
-  fast.run(cuda::cub_scan<scan_kind::inclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection), w);
+  fast.run(cuda::cub_scan_into<scan_kind::inclusive>(fast, x, y, m, projection), w);
 }
 template <class X, class Y, class M, class Projection = std::identity>
 void exclusive_scan_into(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                          const M& m, const cuda::workspace& w, const Projection& projection = {}) {
-  fast.run(cuda::cub_scan<scan_kind::exclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection), w);
+  fast.run(cuda::cub_scan_into<scan_kind::exclusive>(fast, x, y, m, projection), w);
 }
 /// The same in a workspace of their own; they wait.
 template <class X, class Y, class M, class Projection = std::identity>
 void inclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                     const M& m, const Projection& projection = {}) {
-  const auto call = cuda::cub_scan<scan_kind::inclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection);
+  const auto call = cuda::cub_scan_into<scan_kind::inclusive>(fast, x, y, m, projection);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) { fast.run(call, w); });
 }
 template <class X, class Y, class M, class Projection = std::identity>
 void exclusive_scan(const cuda::unordered_device& fast, const cuda::device_view<X>& x, const cuda::device_view<Y>& y,
                     const M& m, const Projection& projection = {}) {
-  const auto call = cuda::cub_scan<scan_kind::exclusive>(fast, x, cuda::scanned_places(x, y, m), m, projection);
+  const auto call = cuda::cub_scan_into<scan_kind::exclusive>(fast, x, y, m, projection);
   cuda::with_workspace(fast.on(), fast.bytes_of(call), [&](const cuda::workspace& w) { fast.run(call, w); });
 }
 
