@@ -4,7 +4,9 @@
 // sort, a tile of histogram counts at indices that elements give; softmax_mean's packs are along d, and attention has kernels
 // of its own. any and all are here over bool, since g++ 12 stores the results of a comparison in lift one by one.
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <utility>
 
 #include "operators.hpp"
 #include "regroup/host/abreast.hpp"
@@ -60,6 +62,52 @@ struct log_add {
   }
 };
 
+/// States whose numbers are in arrays, two corners of a box and matrices in order; and one with a bool beside a number.
+struct box {
+  using corner = std::array<float, 3>;
+  using state = std::pair<corner, corner>;
+  static constexpr bool is_commutative = true;
+  constexpr state identity() const { return {corner{9, 9, 9}, corner{-9, -9, -9}}; }
+  constexpr state lift(float x) const { return {corner{x, -x, x + 1}, corner{x, -x, x + 1}}; }
+  constexpr state operator()(const state& a, const state& b) const {
+    state s;
+    for (std::size_t i = 0; i < 3; ++i) {
+      s.first[i] = std::min(a.first[i], b.first[i]);
+      s.second[i] = std::max(a.second[i], b.second[i]);
+    }
+    return s;
+  }
+};
+struct largest_if_any {
+  struct state {
+    float value;
+    bool some;
+  };
+  static constexpr bool is_commutative = true;
+  constexpr state identity() const { return {0, false}; }
+  constexpr state lift(float x) const { return {x, true}; }
+  constexpr state operator()(state a, state b) const {
+    const bool right = b.some & (!a.some | (b.value > a.value));
+    return {right ? b.value : a.value, a.some || b.some};
+  }
+};
+struct matrices {
+  struct state {
+    float m[2][2];
+  };
+  constexpr state identity() const { return {{{1, 0}, {0, 1}}}; }
+  constexpr state lift(float x) const { return {{{1, x}, {0, 1}}}; }
+  constexpr state operator()(const state& a, const state& b) const {
+    state s{};
+    for (int i = 0; i < 2; ++i) {
+      for (int j = 0; j < 2; ++j) {
+        for (int k = 0; k < 2; ++k) s.m[i][j] += a.m[i][k] * b.m[k][j];
+      }
+    }
+    return s;
+  }
+};
+
 template <class M, class X>
 auto leaf(const X* x, regroup::index n) {
   return regroup::host::leaf_of(M{}, x, n);
@@ -94,6 +142,9 @@ template auto leaf<log_add>(const float*, regroup::index);
 template auto leaf<regroup::affine<float>>(const regroup::affine_map<float>*, regroup::index);
 template auto leaf<regroup::affine<double>>(const regroup::affine_map<double>*, regroup::index);
 template auto leaf<examples::longest_run>(const char*, regroup::index);
+template auto leaf<box>(const float*, regroup::index);
+template auto leaf<matrices>(const float*, regroup::index);
+template auto leaf<largest_if_any>(const float*, regroup::index);
 
 /// The place of the largest among numbers that stand in memory.
 auto leaf_of_numbered(const float* x, regroup::index n) {

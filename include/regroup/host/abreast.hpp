@@ -36,7 +36,7 @@ constexpr bool has_packs() {
       return (has_packs<Member>() && ...);
     }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
   } else {
-    return std::is_arithmetic_v<state_of<M>> || is_split<state_of<M>>();
+    return has_scalars<state_of<M>>;
   }
 }
 /// Whether elements may go abreast: they are small and can be copied as bytes, lanes are packs, and the lanes of a group's tile

@@ -26,7 +26,8 @@ namespace regroup::host {
 
 /// Whether a loop over these states and elements is worth instantiating for every instruction set.
 template <class State, class X>
-inline constexpr bool is_plain = std::is_trivially_copyable_v<State> && std::is_trivially_copyable_v<X>;
+inline constexpr bool is_plain = (std::is_trivially_copyable_v<State> || is_split<State>()) &&
+                                 (std::is_trivially_copyable_v<X> || is_split<X>());
 
 template <bool Plain, class F>
 void run(F&& f) {

@@ -87,8 +87,7 @@ inline constexpr index words_in_squares = [] {
 #else
   constexpr bool is_worth_it = is_quick<M> || is_exact<M> || words > 1;
 #endif
-  if constexpr (is_worth_it && is_movable<X> && sizeof(X) <= 32 && has_squares<word_of<X, words>> &&
-                (std::is_arithmetic_v<state> || is_split<state>())) {
+  if constexpr (is_worth_it && is_movable<X> && sizeof(X) <= 32 && has_squares<word_of<X, words>> && has_scalars<state>) {
     return words;
   }
   return index{0};
