@@ -110,7 +110,12 @@ class accumulator {
       }
     });
   }
-  void push_one(const X& x) { push(std::span(std::addressof(x), 1)); }
+  void push_one(const X& x) {
+    const bool stays_open = next_ >= left_end() && std::ssize(right_) < tile_elements - 1;
+    if (!stays_open || next_ >= streams::last_position - count_) return push(std::span(std::addressof(x), 1));
+    right_.push_back(static_cast<kept>(x));
+    ++next_;
+  }
 
   /// Adds another accumulator. One that continues this one exactly (other.first_position() == next_position(), and only exact
   /// continuations were merged into it) merges to the bits of one fold, at any position. An empty one changes nothing. Any

@@ -77,7 +77,10 @@ class pool {
     if (concurrency() <= 1) return whole(0, b.size());
     constexpr bool go_together = goes_in_order_of_memory<M, source_in<Batch>>;
     const index group = go_together && b.size() >= 16 * concurrency() ? 16 : 1;  // or else tiles are shared out
-    fold_chunks(cut_.for_fold(b, grain_of<M>, b.size() == 1 ? 64 : 16, group), b.size(), m, sink, whole, part);
+    // A tile that is lifted after others is dear where they are few, as they are where a part begins.
+    constexpr bool is_after = has_lift_tile_after<M, tile<load_from<element_in<Batch>>>>;
+    const index a_worker = is_after ? 4 : b.size() == 1 ? 64 : 16;
+    fold_chunks(cut_.for_fold(b, grain_of<M>, a_worker, group), b.size(), m, sink, whole, part);
   }
   /// The same of rows that go in groups, of which element i is seen(x, i). Returns false where rows had better go alone.
   template <gridded Batch, class M, class Seen, class Sink>

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -40,8 +41,9 @@ class histogram {
     if (bins < 1) throw_argument("histogram needs at least one bin; got " + std::to_string(bins));
     const double first = lo == hi ? lo - 0.5 : lo;
     const double last = lo == hi ? hi + 0.5 : hi;
-    width_ = last - first;
-    const double step = width_ / static_cast<double>(bins);
+    const double width = last - first;  // which Real may not hold
+    const double step = width / static_cast<double>(bins);
+    per_width_ = std::fmin(static_cast<double>(bins) / width, std::numeric_limits<double>::max());
     const double minus_zero = -(lo - lo);  // no compiler may know it, so the fma is a product that nothing contracts
     for (index i = 0; i < bins; ++i) {
       edges_.push_back(static_cast<Real>(math::fma(static_cast<double>(i), step, minus_zero) + first));
@@ -83,7 +85,7 @@ class histogram {
  private:
   constexpr void count_in(state& counts, Real x) const {
     if (!(x >= edges_.front() && x <= edges_.back())) return;
-    const double place = (static_cast<double>(x) - edges_.front()) / width_ * static_cast<double>(bins_);
+    const double place = (static_cast<double>(x) - edges_.front()) * per_width_;  // or one beside it
     index bin = place < static_cast<double>(bins_) ? static_cast<index>(place) : bins_ - 1;
     while (x < edges_[static_cast<std::size_t>(bin)]) --bin;
     while (bin != bins_ - 1 && x >= edges_[static_cast<std::size_t>(bin + 1)]) ++bin;
@@ -91,7 +93,7 @@ class histogram {
   }
 
   index bins_;
-  double width_ = 0;  // which Real may not hold
+  double per_width_ = 0;  // bins
   std::vector<Real> edges_;
 };
 
