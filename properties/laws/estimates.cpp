@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 #include <complex>
+#include <cstdio>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -174,6 +176,55 @@ TEST(estimates, answers_that_are_infinite_at_a_place) {
   }
 }
 
+/// Answers of other kinds, made of a sum that rounds: they jump as well.
+struct sum_of_doubles {
+  double identity() const { return -0.0; }
+  double operator()(double a, double b) const { return a + b; }
+};
+struct is_positive : sum_of_doubles {
+  bool lower(double s) const { return s > 0; }
+};
+struct in_whole : sum_of_doubles {
+  int lower(double s) const { return std::fabs(s) < 1e9 ? static_cast<int>(s) : 0; }
+};
+struct in_text : sum_of_doubles {
+  std::string lower(double s) const {
+    char text[400];
+    std::snprintf(text, sizeof text, "%.3f", s);
+    return text;
+  }
+};
+struct inverse : sum_of_doubles {
+  std::optional<double> lower(double s) const { return s == 0 ? std::nullopt : std::optional(1 / s); }
+};
+TEST(estimates, answers_that_are_no_reals) {
+  always_holds(is_positive{}, arbitrary<double>{});
+  always_holds(in_whole{}, [](choices& from) { return 0.1 * static_cast<double>(from.integer(-30, 30)); });
+  always_holds(in_text{}, arbitrary<double>{});
+  always_holds(inverse{}, arbitrary<double>{});
+}
+/// Or are made wrongly: what rounding does not explain falls, whatever its kind.
+struct games_in_text {
+  int identity() const { return 0; }
+  int operator()(int a, int b) const { return a == 0 ? b : b == 0 ? a : a == b ? a + 1 : std::max(a, b); }
+  std::string lower(int s) const { return std::to_string(s); }
+};
+TEST(estimates, answers_of_a_wrong_combine) { always_falls(games_in_text{}, integers<int>{0, 1}); }
+
+/// A product of min-plus matrices: minima carry the infinity of a sum that overflows into finite neighbours.
+struct min_plus {
+  using state = std::array<float, 4>;
+  state identity() const {
+    const float none = std::numeric_limits<float>::infinity();
+    return {0, none, none, 0};
+  }
+  state operator()(const state& a, const state& b) const {
+    return {std::min(a[0] + b[0], a[1] + b[2]), std::min(a[0] + b[1], a[1] + b[3]), std::min(a[2] + b[0], a[3] + b[2]),
+            std::min(a[2] + b[1], a[3] + b[3])};
+  }
+};
+TEST(estimates, an_overflow_that_spreads) { always_holds(min_plus{}, arbitrary<min_plus::state>{}); }
+
 /// An operator that remembers is no law's, and no note's.
 struct counts_its_calls {
   mutable int calls = 0;
@@ -318,6 +369,12 @@ struct two_sums {
   std::vector<double> error_bound(std::span<const double>, index) const { return {1e-9}; }
 };
 TEST(estimates, a_bound_for_every_real) { EXPECT_THROW(check_laws(two_sums{}), argument_error); }
+struct of_less_than_no_error : sum_of_doubles {
+  double error_bound(std::span<const double>, index) const { return -1; }
+};
+TEST(estimates, a_bound_of_0_or_more) {
+  EXPECT_THROW(check_laws<double>(of_less_than_no_error{}, algebra_options{}), argument_error);
+}
 
 /// A tile lift that is wrong for some lengths that nothing is at the edge of.
 struct wrong_at_some_lengths {

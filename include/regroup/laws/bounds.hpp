@@ -38,6 +38,9 @@ errors state_errors(const M& m, std::span<const X> xs, index depth) {
       return found;
     };
     const errors found = reals(image_of(m.error_bound(xs, depth)));
+    for (const long double e : found) {
+      if (!(e >= 0)) throw_argument("error_bound returned " + text_of(static_cast<double>(e)) + "; errors are 0 or more");
+    }
     if constexpr (members::is_transparent<state_of<M>>) {
       const std::size_t needed = reals(image_of(fold(m, lift_all(m, xs).all()))).size();
       if (found.size() < needed) {

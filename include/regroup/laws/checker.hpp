@@ -117,20 +117,48 @@ class checker {
 
  private:
   using strength = typename law<M, X>::strength;
+  static constexpr bool known_state = requires(const M& m, std::span<const X> xs) { bound<M>::state(m, xs, index{}); }
+  || requires(const M& m, std::span<const X> xs) { m.error_bound(xs, index{}); };
+  static constexpr bool known_answer = requires(const M& m, std::span<const X> xs) { bound<M>::answer(m, xs, index{}); }
+  || (known_state && !has_lower<M>);
+  static constexpr bool answers_are_made = has_lower<M> && !known_answer;
 
-  sequence<X> elements(const law<M, X>& l, const trial& t, bool special) const {
+  /// What a trial's words stand for; where the last are to be rare, at least two.
+  sequence<X> drawn(const trial& t, bool are_rare, bool special) const {
     sequence<X> xs;
+    if (are_rare && t.elements.size() == 1) {
+      choices simplest({}, special);
+      xs.push_back(generate_(simplest));
+    }
     for (const auto& words : t.elements) {
       choices from(words, special);
       xs.push_back(generate_(from));
     }
+    return xs;
+  }
+  /// Whether the elements of a long law are all the first one, but for a place for each of the others, mostly at the end, so
+  /// that a tile lift which leaves places out is found too where an element counts once; else they come again and again.
+  static bool are_rare(const law<M, X>& l, const trial& t) { return l.is_long && mix(~t.shape) % 2 == 0; }
+  sequence<X> elements(const law<M, X>& l, const trial& t, bool special) const {
+    const bool rare_ones = are_rare(l, t);
+    sequence<X> xs = drawn(t, rare_ones, special);
     if (!l.is_long || t.elements.empty()) return xs;
     sequence<X> repeated;
     const auto base = xs.all();
-    const auto n = long_length(t.shape, base.size(), std::is_trivially_copyable_v<state_of<M>>);
+    const auto n = long_length(t.shape, t.elements.size(), std::is_trivially_copyable_v<state_of<M>>);
+    const bool at_the_end = mix(~t.shape) % 8 != 0;
+    std::vector<index> places(base.size(), -1);
+    for (std::size_t k = 1; k < base.size() && rare_ones && n > 0; ++k) {
+      const auto length = static_cast<std::uint64_t>(n);
+      places[k] = static_cast<index>(at_the_end ? length - k : mix(t.shape + k) % length);
+    }
     for (index i = 0; i < n; ++i) {
       const auto k = static_cast<std::uint64_t>(i);
-      const auto at = k < base.size() ? k : mix(t.shape + k) % base.size();
+      const auto rare = std::ranges::find(places, i);
+      const auto at = rare != places.end() ? static_cast<std::uint64_t>(rare - places.begin())
+                      : rare_ones          ? 0
+                      : k < base.size()    ? k
+                                           : mix(t.shape + k) % base.size();
       repeated.push_back(base[static_cast<std::size_t>(at)]);
     }
     return repeated;
@@ -146,10 +174,6 @@ class checker {
                               bool bitwise_too, bool& overflow) {
     std::vector<errors> all(found.all.size());
     if (l.asks == strength::bitwise || (l.asks == strength::declared && bitwise_too) || is_exact<M>) return all;
-    constexpr bool known_state = requires { bound<M>::state(m_, xs, index{}); }
-    || requires { m_.error_bound(xs, index{}); };
-    constexpr bool known_answer = requires { bound<M>::answer(m_, xs, index{}); }
-    || (known_state && !has_lower<M>);
     bool estimate = false;
     for (std::size_t i = 0; i < all.size(); ++i) {
       const sides& s = found.all[i];
@@ -201,10 +225,12 @@ class checker {
       return moved;
     };
     std::vector<errors> fine(all.size()), coarse(all.size()), modes(all.size());
-    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) add_moves(found, moves(pattern), fine);
+    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) add_moves(found, moves(pattern), answers_are_made, fine);
     const int scale = u <= 0x1p-24L ? 1024 : u <= 0x1p-11L ? 16 : 4;  // 4 u times that stays far below 1
-    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) add_moves(found, moves(pattern, scale), coarse);
-    for (const int mode : {FE_UPWARD, FE_DOWNWARD}) add_moves(found, moves(0, 1, mode), modes);
+    for (int pattern = 1; pattern <= nudge::patterns; ++pattern) {
+      add_moves(found, moves(pattern, scale), answers_are_made, coarse);
+    }
+    for (const int mode : {FE_UPWARD, FE_DOWNWARD}) add_moves(found, moves(0, 1, mode), answers_are_made, modes);
     const long double units = nudge::units * unit * static_cast<long double>(xs.size());
     const long double smooth = std::fmin(2 / std::sqrt(static_cast<long double>(scale)), 0.5L);
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -233,7 +259,7 @@ class checker {
     const std::vector<errors> bounds = allowed(l, xs.all(), word, into, strict, overflow);
     for (std::size_t i = 0; i < into.all.size(); ++i) {
       v.equation = i;
-      if (!judge(into.all[i], bounds[i], overflow, z, v)) return v;
+      if (!judge(into.all[i], bounds[i], overflow, answers_are_made, z, v)) return v;
     }
     return v;
   }
@@ -275,7 +301,7 @@ class checker {
     const sequence<X> xs = elements(l, t, strict);
     f.result = finding::outcome::falls;
     f.elements = t.elements.size();
-    f.counterexample = describe(l, t, xs.all());
+    f.counterexample = describe(l, t, xs.all(), strict);
     if (v.holds) {  // it fell a moment ago
       f.remark = "evaluated again, it holds: the operator does not depend on its operands alone";
       return;
@@ -290,7 +316,7 @@ class checker {
                              : "not ==, though their elements are";
     f.bound = v.bitwise || s.opaque || !s.equal
                   ? "0 (bitwise)"
-                  : text_of(static_cast<float>(v.allowed)) + (estimated_ ? ", estimated" : "");
+                  : text_of_bound(v.allowed) + (estimated_ ? ", estimated" : "");
     bool special = false;
     for (const X& x : xs.all()) {
       if constexpr (members::is_transparent<X>) {
@@ -304,23 +330,32 @@ class checker {
                                              : "in the sign of a zero";
   }
 
+  /// In few digits, unless it is no float.
+  static std::string text_of_bound(long double bound) {
+    const auto few = static_cast<float>(bound);
+    return std::isinf(few) || few == 0 ? text_of(static_cast<double>(bound)) : text_of(few);
+  }
+
   /// The elements, with a bar where the law cuts them.
-  std::string describe(const law<M, X>& l, const trial& t, std::span<const X> xs) const {
+  std::string describe(const law<M, X>& l, const trial& t, std::span<const X> xs, bool special) const {
     if (l.most == 0) return "";
-    const auto list = [&](std::size_t first, std::size_t last) {
+    const auto list = [](std::span<const X> some) {
       std::string text;
-      for (std::size_t i = first; i < last; ++i) text += (i == first ? "" : ", ") + text_of(xs[i]);
+      for (const X& x : some) text += (text.empty() ? "" : ", ") + text_of(x);
       return text.empty() ? std::string("nothing") : text;
     };
     if (l.is_long && xs.size() > 4) {
-      return "with " + std::to_string(xs.size()) + " elements drawn from " +
-             list(0, std::min(t.elements.size(), xs.size()));
+      const bool rare_ones = are_rare(l, t);
+      const sequence<X> base = drawn(t, rare_ones, special);
+      return "with " + std::to_string(xs.size()) + " elements drawn from " + list(base.all()) +
+             (rare_ones ? ", all but the first of them once" : "");
     }
     const cuts at = groups(xs.size(), l.operands, t.shape);
-    if (at.size() == 2) return "with " + list(0, xs.size());
+    if (at.size() == 2) return "with " + list(xs);
     std::string text;
     for (std::size_t g = 0; g + 1 < at.size(); ++g) {
-      text += (g == 0 ? "with " : ", ") + std::string(1, static_cast<char>('a' + g)) + " of " + list(at[g], at[g + 1]);
+      text += (g == 0 ? "with " : ", ") + std::string(1, static_cast<char>('a' + g)) + " of " +
+              list(xs.subspan(at[g], at[g + 1] - at[g]));
     }
     return text;
   }

@@ -97,11 +97,16 @@ class choices {
       const std::uint64_t off = (which / 2) % 3;
       return from_low(which % 2 == 0 ? span - (off <= span ? off : 0) : off);
     }
-    if (const auto k = w & 15; k >= 3 && k < 13) return from_low(mix(which));
+    const std::uint64_t zero = low > 0 ? 0 : high < 0 ? span : 0 - static_cast<std::uint64_t>(low);
+    const auto k = w & 15;
+    if (k == 5 || k == 6) {  // of so many digits
+      const std::uint64_t size = mix(which) >> (63 - which / 2 % 64);
+      return from_low(low < 0 && which % 2 == 1 ? zero - size : zero + size);
+    }
+    if (k >= 3 && k < 13) return from_low(mix(which));
     const std::uint64_t up = which % 17;  // 0, 1, -1, 2, -2, ... about the value nearest to 0
     const bool below = low < 0 && up % 2 == 0 && up != 0;
     const std::uint64_t steps = low < 0 ? (up + 1) / 2 : up;
-    const std::uint64_t zero = low > 0 ? 0 : high < 0 ? span : 0 - static_cast<std::uint64_t>(low);
     return from_low(below ? zero - steps : zero + steps);
   }
 
@@ -145,8 +150,10 @@ Real choices::real_of(std::uint64_t w) const {
       return sign * unit() * 10;
     case kind::hundreds:
       return sign * unit() * 100;
-    case kind::wide:
-      return sign * (1 + unit()) * power(static_cast<int>(which / 2 % 41) - 20);
+    case kind::wide: {  // and now and then of any size
+      const int e = static_cast<int>(which / 2 % 41) - 20;
+      return sign * (1 + unit()) * power(which / 82 % 4 == 3 ? e * (limits::max_exponent / 24) : e);
+    }
     case kind::ulps:
     case kind::near: {  // within a few ulps of each other
       const Real centre = which % 3 == 0 ? Real(1) : which % 3 == 1 ? Real(100) : Real(-30);

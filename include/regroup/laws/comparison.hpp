@@ -206,17 +206,25 @@ class collector {
   }
 };
 
-/// Updates `most`: how far each real of each equation has moved at most, on the left side and on the right side together.
-inline void add_moves(const collector& found, const collector& moved, std::vector<std::vector<long double>>& most) {
+/// Updates `most`: how far each real of each equation has moved at most, on the left side and on the right side together. Of
+/// an answer that is made of reals, by a `lower`, it is every cell of whatever kind; one that was not finite may be anything
+/// once it has moved, and so may all, once there are more or fewer of them.
+inline void add_moves(const collector& found, const collector& moved, bool answers_are_made,
+                      std::vector<std::vector<long double>>& most) {
   for (std::size_t i = 0; i < found.all.size() && i < moved.all.size(); ++i) {
+    const bool is_made = answers_are_made && found.all[i].is_answer;
     const auto add = [&](const image& before, const image& after) {
       std::size_t k = 0;
       for (std::size_t c = 0; c < before.size(); ++c) {
-        if (before[c].what != cell::kind::real) continue;
+        if (!is_made && before[c].what != cell::kind::real) continue;
         if (most[i].size() <= k) most[i].resize(k + 1);
-        if (c < after.size() && std::isfinite(before[c].value)) {
+        if (is_made && before.size() != after.size()) {
+          most[i][k] = HUGE_VALL;
+        } else if (c < after.size() && std::isfinite(before[c].value)) {
           const long double move = std::fabs(after[c].value - before[c].value);
           most[i][k] = std::fmax(most[i][k], std::isnan(move) ? HUGE_VALL : move);
+        } else if (is_made && !same(before[c], after[c], zeros::equal)) {
+          most[i][k] = HUGE_VALL;
         }
         ++k;
       }
@@ -236,8 +244,10 @@ struct verdict {
   bool bitwise = false;
 };
 
-/// Compares one equation against errors allowed to its reals (none: bitwise). False where it falls.
-inline bool judge(const sides& s, const std::vector<long double>& allowed, bool overflow, zeros z, verdict& v) {
+/// Compares one equation against errors allowed to its reals (none: bitwise), or to all cells of an answer that is made of
+/// reals. False where it falls.
+inline bool judge(const sides& s, const std::vector<long double>& allowed, bool overflow, bool answers_are_made, zeros z,
+                  verdict& v) {
   if (s.opaque || !s.equal) {
     v.holds = s.equal;
     return v.holds;
@@ -249,8 +259,18 @@ inline bool judge(const sides& s, const std::vector<long double>& allowed, bool 
     v.bitwise = allowed.empty();
     return false;
   };
-  if (s.left.size() != s.right.size()) return fall(std::numeric_limits<long double>::quiet_NaN(), 0);
-  std::size_t real = 0;
+  const bool is_made = answers_are_made && s.is_answer;
+  const auto is_finite = [](const cell& c) { return std::isfinite(c.value); };
+  const bool has_overflowed = overflow && !(std::ranges::all_of(s.left, is_finite) && std::ranges::all_of(s.right, is_finite));
+  const bool differ_in_size = s.left.size() != s.right.size();
+  const auto is_free = [](long double e) { return std::isinf(e); };
+  const bool may_differ = is_made && (overflow || std::ranges::any_of(allowed, is_free));
+  if (has_overflowed || (differ_in_size && may_differ)) {  // extrema carry an infinity into finite neighbours
+    v.excused = true;
+    return true;
+  }
+  if (differ_in_size) return fall(std::numeric_limits<long double>::quiet_NaN(), 0);
+  std::size_t k = 0;
   for (std::size_t i = 0; i < s.left.size(); ++i) {
     cell l = s.left[i];
     cell r = s.right[i];
@@ -260,15 +280,16 @@ inline bool judge(const sides& s, const std::vector<long double>& allowed, bool 
       if (l.digits == 24) r.value = static_cast<long double>(static_cast<float>(r.value));
       if (l.digits == 53) r.value = static_cast<long double>(static_cast<double>(r.value));
     }
-    const long double bound = l.what == cell::kind::real && real < allowed.size() ? allowed[real] : 0;
-    if (l.what == cell::kind::real) ++real;
+    const bool counts = is_made || l.what == cell::kind::real;
+    const long double bound = counts && k < allowed.size() ? allowed[k] : 0;
+    if (counts) ++k;
     if (same(l, r, allowed.empty() ? z : zeros::equal)) continue;
     const long double difference = std::fabs(l.value - r.value);
-    if (l.what != cell::kind::real || r.what != cell::kind::real) return fall(difference, 0);
+    if (!counts || l.what != r.what) return fall(difference, 0);
     // An answer that is infinite at one place, as a logarithm's at 0, and uncertain by more than its size beside it.
     const bool is_singular = s.is_answer && std::isinf(difference) && bound >= 1 &&
                              bound >= std::fmin(std::fabs(l.value), std::fabs(r.value));
-    if (std::isinf(bound) || is_singular || (overflow && !std::isfinite(difference))) {
+    if (std::isinf(bound) || is_singular || (is_made && overflow && l.what != cell::kind::real)) {
       v.excused = true;
       continue;
     }
