@@ -37,7 +37,7 @@ struct places {
 template <class Input, class Out>
 auto output(const Input& in, Out&& out, [[maybe_unused]] index count) {
   if constexpr (requires { view(out); }) {
-    const auto v = writable(std::forward<Out>(out));
+    const auto v = regroup::writable(std::forward<Out>(out));
     require_own_memory(in, v);
     require_places(v.extents(), v.size(), count);
     return places<typename decltype(v)::element_type>{regroup::coalesced(v)};
@@ -156,8 +156,8 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
     require_room_for_runs(places.extents(), runs);
     return view(places.data(), {runs}, places.strides());
   };
-  const auto first_keys = room(writable(std::forward<KeysOut>(keys_out)));
-  const auto answers = room(writable(std::forward<Out>(out)));
+  const auto first_keys = room(regroup::writable(std::forward<KeysOut>(keys_out)));
+  const auto answers = room(regroup::writable(std::forward<Out>(out)));
   require_own_memory(keys, first_keys);
   require_own_memory(keys, answers);
   require_own_memory(xs, first_keys);

@@ -74,12 +74,12 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 /// equal distances.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
-  verbs::scan_range(ex, x, writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
+  verbs::scan_range(ex, x, regroup::writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
 }
 /// y[0] = lower(identity), y[i] = lower(x_0 + ... + x_{i-1}); otherwise like `inclusive_scan`.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void exclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
-  verbs::scan_range(ex, x, writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
+  verbs::scan_range(ex, x, regroup::writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
 }
 
 /// The scan along one axis of a view, each line on its own; y has the shape of x. A negative axis counts from the end. Throws
@@ -91,22 +91,22 @@ void exclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, con
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void inclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
                          const Projection& projection = {}) {
-  verbs::scan_axis(ex, x, axis, writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
+  verbs::scan_axis(ex, x, axis, regroup::writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
 }
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void exclusive_scan_axis(const Executor& ex, const View& x, index axis, Out&& y, const M& m,
                          const Projection& projection = {}) {
-  verbs::scan_axis(ex, x, axis, writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
+  verbs::scan_axis(ex, x, axis, regroup::writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
 }
 
 /// The scan along the last axis. Throws as `inclusive_scan_axis`.
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void inclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m, const Projection& projection = {}) {
-  verbs::scan_axis(ex, x, -1, writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
+  verbs::scan_axis(ex, x, -1, regroup::writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
 }
 template <executor Executor, class View, class Out, class M, class Projection = std::identity>
 void exclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m, const Projection& projection = {}) {
-  verbs::scan_axis(ex, x, -1, writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
+  verbs::scan_axis(ex, x, -1, regroup::writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
 }
 
 /// The scan of each segment on its own; offsets are as in `reduce_segments`. Throws offsets_error, shape_error where y has
@@ -114,12 +114,12 @@ void exclusive_scan_rows(const Executor& ex, const View& x, Out&& y, const M& m,
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
 void inclusive_scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& y, const M& m,
                              const Projection& projection = {}) {
-  verbs::scan_segments(ex, xs, offsets, writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
+  verbs::scan_segments(ex, xs, offsets, regroup::writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);
 }
 template <executor Executor, class Range, class Offsets, class Out, class M, class Projection = std::identity>
 void exclusive_scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& y, const M& m,
                              const Projection& projection = {}) {
-  verbs::scan_segments(ex, xs, offsets, writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
+  verbs::scan_segments(ex, xs, offsets, regroup::writable(std::forward<Out>(y)), m, scan_kind::exclusive, projection);
 }
 
 }  // namespace regroup

@@ -57,7 +57,7 @@ requires requires(const Q& q) { view(q); }
 void attention(const Executor& ex, const Q& q, const attention_source<T>& keys, Out&& out,
                const attention_options& options = {}) {
   attention_fold::check_split(options.split);
-  const auto to = writable(std::forward<Out>(out));
+  const auto to = regroup::writable(std::forward<Out>(out));
   attention_fold::attend(worker_of(ex), attention_fold::workload_of(q, keys, options), to, options, options.logsumexp);
 }
 
@@ -70,7 +70,7 @@ template <executor Executor, class T, class Keys, class Out>
 void attention(const Executor& ex, const ragged_queries<T>& q, const Keys& keys, Out&& out,
                const attention_options& options = {}) {
   attention_fold::check_split(options.split);
-  const auto to = writable(std::forward<Out>(out));
+  const auto to = regroup::writable(std::forward<Out>(out));
   const auto work = attention_fold::workload_of(q, keys, options);
   const shape tokens = {work.outer()[1], work.outer()[0]};
   attention_fold::require_ragged_output(tokens, work.dv(), to.extents());

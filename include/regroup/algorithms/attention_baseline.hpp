@@ -19,7 +19,7 @@ void materialised_attention(const Executor& ex, const Q& q, const attention_sour
   if (keys.is_paged || options.split != 1 || options.piece) {
     throw_argument("materialised_attention takes dense keys, all of them at once; use attention for pages, split and piece");
   }
-  const auto to = writable(std::forward<Out>(out));
+  const auto to = regroup::writable(std::forward<Out>(out));
   const attention_fold::problem<T> p(attention_keys::queries<T>(q), keys, options.mask, options);
   const attention_fold::results<Real, typename decltype(to)::element_type> results(to, options.logsumexp, p.outer, p.dv,
                                                                                    options.sinks);

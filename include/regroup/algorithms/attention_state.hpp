@@ -200,7 +200,7 @@ class attention_state {
   /// overlap_error, and argument_error where `lse` is not of Real.
   template <log_base Base = log_base::e, executor Executor, class Out>
   void normalise(const Executor& ex, Out&& out, const logsumexp_output& lse = {}, const head_numbers& sinks = {}) const {
-    const auto to = writable(std::forward<Out>(out));
+    const auto to = regroup::writable(std::forward<Out>(out));
     require_place_for<typename decltype(to)::element_type, Real>();
     const attention_fold::results<Real, typename decltype(to)::element_type, Base> results(to, lse, outer_, dv_, sinks);
     const int rank = outer_.size();

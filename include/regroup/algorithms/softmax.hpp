@@ -226,7 +226,8 @@ void normalise(const Executor& ex, const View& x, const view<Y>& y, const softma
 template <executor Executor, class View, class Out>
 void softmax(const Executor& ex, const View& x, Out&& y,
              const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
-  softmax_parts::normalise<softmax_parts::probability>(worker_of(ex), x, writable(std::forward<Out>(y)), options, "softmax");
+  softmax_parts::normalise<softmax_parts::probability>(worker_of(ex), x, regroup::writable(std::forward<Out>(y)), options,
+                                                       "softmax");
 }
 
 /// y = (x - M) - log(sum exp(x - M)); otherwise like `softmax`. -inf stays -inf in a row that holds something else. |error|
@@ -235,7 +236,7 @@ void softmax(const Executor& ex, const View& x, Out&& y,
 template <executor Executor, class View, class Out>
 void log_softmax(const Executor& ex, const View& x, Out&& y,
                  const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
-  softmax_parts::normalise<softmax_parts::log_probability>(worker_of(ex), x, writable(std::forward<Out>(y)), options,
+  softmax_parts::normalise<softmax_parts::log_probability>(worker_of(ex), x, regroup::writable(std::forward<Out>(y)), options,
                                                            "log_softmax");
 }
 

@@ -98,7 +98,7 @@ constexpr auto types_of_scalars() {
   } else if constexpr (members_in<T>() == 0 || members_in<T>() > most_scalars) {
     return std::tuple<>{};
   } else {
-    return host::types_of_all(std::type_identity<decltype(members_of(std::declval<T&>()))>{});
+    return host::types_of_all(std::type_identity<decltype(host::members_of(std::declval<T&>()))>{});
   }
 }
 
@@ -192,7 +192,7 @@ using word_of = std::conditional_t<
 /// The state of word(0), word(1), ...
 template <class X, class Word>
 constexpr X from_words(const Word& word) {
-  return assembled<X>([&]<std::size_t K>(place<K>) {
+  return host::assembled<X>([&]<std::size_t K>(place<K>) {
     return std::bit_cast<std::tuple_element_t<K, scalars_in<X>>>(word(index{K}));
   });
 }
@@ -266,7 +266,7 @@ class columns<State, Width> {
 
  public:
   [[nodiscard]] State get(index j) const noexcept {
-    return assembled<State>([&]<std::size_t K>(place<K>) {
+    return host::assembled<State>([&]<std::size_t K>(place<K>) {
       return static_cast<std::tuple_element_t<K, scalars_in<State>>>(
           static_cast<const nth<K>&>(scalars_).values[static_cast<std::size_t>(j)]);
     });
