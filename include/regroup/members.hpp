@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A state as the numbers it is made of: aggregates, tuples, ranges and optionals are taken apart, down to arithmetic.
-// A fold keeps each member in an array of its own (host/columns.hpp), a stream saves the members (stream.hpp), and the laws
+// A fold keeps each member in an array of its own (host/scalars.hpp), a stream saves the members (stream.hpp), and the laws
 // compare, print, make and perturb them (laws/). The user declares nothing for it; only an aggregate with bit-fields or an
 // anonymous union, which no binding names, needs a constructor, so that it is none. Level: element.
 #pragma once

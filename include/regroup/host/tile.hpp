@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "regroup/executor.hpp"
-#include "regroup/host/columns.hpp"
+#include "regroup/host/scalars.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup::host {
