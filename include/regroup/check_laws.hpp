@@ -61,12 +61,16 @@ concept law_settings = requires {
 /// Reals are compared bitwise where the law or `is_exact` asks for it, else within `laws::bound<M>` or the monoid's
 /// `error_bound`. Otherwise the tolerance is measured: every number entering or leaving a combine is perturbed by 4 u, and
 /// twice the largest change is allowed; if a perturbation makes a combine take another branch, only a part of that jump
-/// counts (laws/checker.hpp). Aggregates are compared member by member even if they have ==; ranges element by element, and
-/// by == too if they have one; types that cannot be taken apart (members.hpp) by == alone.
+/// counts (laws/checker.hpp), so an operator that wraps its sums, say, gives its own `error_bound`. What `lower` makes of a
+/// state may jump. Accuracy that all groupings lose alike is seen only beside an `error_bound` and a reference. Aggregates are
+/// compared member by member even if they have ==; ranges element by element, and by == too if they have one; types that cannot
+/// be taken apart (members.hpp) by == alone.
 ///
 /// A law that fails is reported, never thrown. An exception from an operator, the generator or `reference` ends the check and
 /// passes through unchanged. Throws argument_error where options.cases is below 1, and for an `error_bound` that returns too
-/// few errors.
+/// few errors, or one below 0.
+///
+/// Where laws fall only for elements that a program never has, say which it has: `check_laws(m, laws::reals<float>{0, 1})`.
 template <class M, laws::generator Generate, laws::law_settings Options = law_options,
           class Reference = laws::no_reference>
 laws::report check_laws(const M& m, const Generate& generate, const Options& options = {},
