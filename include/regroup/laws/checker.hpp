@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the list of laws (subject.hpp) for one monoid: decodes a trial's words into elements, evaluates a law on them,
-// compares both sides bitwise or within a bound, and lets the search shrink counterexamples. The bound is laws::bound<M>, or
-// the monoid's error_bound, or measured by perturbing every number (comparison.hpp). Level: one check.
+// Runs the list of laws (subject.hpp) for one monoid: evaluates each on the elements of trials (draws.hpp), compares both sides
+// bitwise or within a bound, and lets the search shrink counterexamples. The bound is laws::bound<M>, or the monoid's
+// error_bound, or measured by perturbing every number (comparison.hpp). Level: one check.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <cstdint>
-#include <iterator>
 #include <ranges>
 #include <span>
 #include <string>
@@ -19,8 +18,8 @@
 
 #include "regroup/laws.hpp"
 #include "regroup/laws/bounds.hpp"
-#include "regroup/laws/choices.hpp"
 #include "regroup/laws/comparison.hpp"
+#include "regroup/laws/draws.hpp"
 #include "regroup/laws/report.hpp"
 #include "regroup/laws/search.hpp"
 #include "regroup/laws/subject.hpp"
@@ -57,21 +56,11 @@ concept names_lift = std::is_class_v<M> && !std::is_final_v<M> && !requires {
 template <class M>
 concept element_is_known = has_lift<M, lifted_element<M>> || !names_lift<M>;
 
-/// Lengths about the edges of lanes, warps and tiles, short ones first, and others. A state that owns memory may grow with
-/// the number of its elements, so it gets one tile at most.
-inline index long_length(std::uint64_t word, std::size_t base, bool is_plain) {
-  constexpr index edges[] = {1,   2,   3,   4,   5,   31,  32,   33,   0,    7,    63,   64,
-                             127, 128, 129, 255, 300, 700, 4095, 4096, 4097, 8192, 8193, 20489};
-  const std::uint64_t known = base < 3 ? 18 : is_plain ? std::size(edges) : 21;
-  const std::uint64_t at = word % (known + 3);
-  return at < known ? edges[at] : static_cast<index>(mix(word) % static_cast<std::uint64_t>(edges[known - 1]));
-}
-
 template <class M, class X, class Generate, class Options, class Reference>
 class checker {
  public:
   checker(const M& m, const Generate& generate, const Options& options, const Reference& reference)
-      : m_(m), generate_(generate), options_(options), reference_(reference) {
+      : m_(m), draws_(generate, std::is_trivially_copyable_v<state_of<M>>), options_(options), reference_(reference) {
     algebra(laws_);
     if (options.idempotent) {
       laws_.push_back({"idempotence", strength::within, 24, false, 1,
@@ -122,47 +111,6 @@ class checker {
   static constexpr bool known_answer = requires(const M& m, std::span<const X> xs) { bound<M>::answer(m, xs, index{}); }
   || (known_state && !has_lower<M>);
   static constexpr bool answers_are_made = has_lower<M> && !known_answer;
-
-  /// What a trial's words stand for; where the last are to be rare, at least two.
-  sequence<X> drawn(const trial& t, bool are_rare, bool special) const {
-    sequence<X> xs;
-    if (are_rare && t.elements.size() == 1) {
-      choices simplest({}, special);
-      xs.push_back(generate_(simplest));
-    }
-    for (const auto& words : t.elements) {
-      choices from(words, special);
-      xs.push_back(generate_(from));
-    }
-    return xs;
-  }
-  /// Whether the elements of a long law are all the first one, but for a place for each of the others, mostly at the end, so
-  /// that a tile lift which leaves places out is found too where an element counts once; else they come again and again.
-  static bool are_rare(const law<M, X>& l, const trial& t) { return l.is_long && mix(~t.shape) % 2 == 0; }
-  sequence<X> elements(const law<M, X>& l, const trial& t, bool special) const {
-    const bool rare_ones = are_rare(l, t);
-    sequence<X> xs = drawn(t, rare_ones, special);
-    if (!l.is_long || t.elements.empty()) return xs;
-    sequence<X> repeated;
-    const auto base = xs.all();
-    const auto n = long_length(t.shape, t.elements.size(), std::is_trivially_copyable_v<state_of<M>>);
-    const bool at_the_end = mix(~t.shape) % 8 != 0;
-    std::vector<index> places(base.size(), -1);
-    for (std::size_t k = 1; k < base.size() && rare_ones && n > 0; ++k) {
-      const auto length = static_cast<std::uint64_t>(n);
-      places[k] = static_cast<index>(at_the_end ? length - k : mix(t.shape + k) % length);
-    }
-    for (index i = 0; i < n; ++i) {
-      const auto k = static_cast<std::uint64_t>(i);
-      const auto rare = std::ranges::find(places, i);
-      const auto at = rare != places.end() ? static_cast<std::uint64_t>(rare - places.begin())
-                      : rare_ones          ? 0
-                      : k < base.size()    ? k
-                                           : mix(t.shape + k) % base.size();
-      repeated.push_back(base[static_cast<std::size_t>(at)]);
-    }
-    return repeated;
-  }
 
   void evaluate(const law<M, X>& l, std::span<const X> xs, std::uint64_t word, nudge& by, collector& into) const {
     const nudged<M> m{&m_, &by};
@@ -244,7 +192,7 @@ class checker {
   }
 
   verdict judge_trial(const law<M, X>& l, const trial& t, bool strict, collector& into) {
-    return judge_elements(l, elements(l, t, strict), t.shape, strict, into);
+    return judge_elements(l, draws_.elements(l, t, strict), t.shape, strict, into);
   }
   verdict judge_elements(const law<M, X>& l, const sequence<X>& xs, std::uint64_t word, bool strict, collector& into) {
     nudge still;
@@ -273,8 +221,8 @@ class checker {
     settings.seed = mix(options_.seed) ^ hash_of(l.name);
     settings.cases = l.most == 0 ? 1 : l.is_long ? std::max(options_.cases / 10, 1) : options_.cases;
     settings.most_elements = l.most;
-    settings.words = words_to_an_element();
-    settings.extend = may_extend;
+    settings.words = draws_.words_to_an_element();
+    settings.extend = draws_.may_extend;
     const search_result found = search(settings, [&](const trial& t) {
       collector into;
       const verdict v = judge_trial(l, t, strict, into);
@@ -298,10 +246,10 @@ class checker {
     into.explain = true;
     falls_anyway_ = true;
     const verdict v = judge_trial(l, t, strict, into);
-    const sequence<X> xs = elements(l, t, strict);
+    const sequence<X> xs = draws_.elements(l, t, strict);
     f.result = finding::outcome::falls;
     f.elements = t.elements.size();
-    f.counterexample = describe(l, t, xs.all(), strict);
+    f.counterexample = draws_.describe(l, t, xs.all(), strict);
     if (v.holds) {  // it fell a moment ago
       f.remark = "evaluated again, it holds: the operator does not depend on its operands alone";
       return;
@@ -336,40 +284,6 @@ class checker {
     return std::isinf(few) || few == 0 ? text_of(static_cast<double>(bound)) : text_of(few);
   }
 
-  /// The elements, with a bar where the law cuts them.
-  std::string describe(const law<M, X>& l, const trial& t, std::span<const X> xs, bool special) const {
-    if (l.most == 0) return "";
-    const auto list = [](std::span<const X> some) {
-      std::string text;
-      for (const X& x : some) text += (text.empty() ? "" : ", ") + text_of(x);
-      return text.empty() ? std::string("nothing") : text;
-    };
-    if (l.is_long && xs.size() > 4) {
-      const bool rare_ones = are_rare(l, t);
-      const sequence<X> base = drawn(t, rare_ones, special);
-      return "with " + std::to_string(xs.size()) + " elements drawn from " + list(base.all()) +
-             (rare_ones ? ", all but the first of them once" : "");
-    }
-    const cuts at = groups(xs.size(), l.operands, t.shape);
-    if (at.size() == 2) return "with " + list(xs);
-    std::string text;
-    for (std::size_t g = 0; g + 1 < at.size(); ++g) {
-      text += (g == 0 ? "with " : ", ") + std::string(1, static_cast<char>('a' + g)) + " of " +
-              list(xs.subspan(at[g], at[g + 1] - at[g]));
-    }
-    return text;
-  }
-
-  /// As many words as the generator reads when they are all large.
-  int words_to_an_element() const {
-    if (may_extend) return 2;
-    const std::vector<std::uint64_t> many(64, ~std::uint64_t{0} - 2);
-    choices from(many, true);
-    static_cast<void>(generate_(from));
-    return std::max(1, static_cast<int>(from.used()));
-  }
-  static constexpr bool may_extend = requires(Generate g) { g.generator; };
-
   static image image_of_identity(const M& m) {
     if constexpr (members::is_transparent<state_of<M>>) return image_of(m.identity());
     return {};
@@ -377,7 +291,7 @@ class checker {
 
   const M& m_;
   image identity_ = image_of_identity(m_);
-  const Generate& generate_;
+  draws<X, Generate> draws_;
   Options options_;
   const Reference& reference_;
   std::vector<law<M, X>> laws_;
