@@ -193,7 +193,7 @@ TEST(softmax_rows, of_nothing_but_infinities) {
 }
 
 TEST(softmax_rows, of_no_elements_are_not_walked) {
-  const regroup::cuda::device_view<float> x(nullptr, {index{1} << 60, 0});
+  const regroup::cuda::device_view<float> x(nullptr, {std::int64_t{1} << 60, 0});
   machine on;
   regroup::cuda::normalise<probability>(x, x, {}, "softmax").run(emulated::executor{on}, {});
 }

@@ -26,8 +26,7 @@ namespace regroup::host {
 
 /// Whether a loop over these states and elements is worth instantiating for every instruction set.
 template <class State, class X>
-inline constexpr bool is_plain = (std::is_trivially_copyable_v<State> || is_split<State>()) &&
-                                 (std::is_trivially_copyable_v<X> || is_split<X>());
+inline constexpr bool is_plain = copies_scalars<State>() && copies_scalars<X>();
 
 template <bool Plain, class F>
 void run(F&& f) {

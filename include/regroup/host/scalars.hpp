@@ -160,6 +160,15 @@ template <class State>
 constexpr bool is_split() {
   return !std::is_scalar_v<State> && count_of_scalars<State> > 0;
 }
+/// Whether to copy a T is to copy bytes or scalars. (Elements with bit-fields are bytes, and cannot be taken apart.)
+template <class T>
+constexpr bool copies_scalars() {
+  if constexpr (std::is_trivially_copyable_v<T>) {
+    return true;
+  } else {
+    return is_split<T>();
+  }
+}
 /// Whether lanes of a state become packs.
 template <class State>
 inline constexpr bool has_scalars = count_of_scalars<State> > 0;
