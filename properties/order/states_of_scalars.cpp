@@ -203,6 +203,10 @@ struct shown {  // of one of its two numbers
 };
 template <>
 struct std::tuple_size<shown> : std::integral_constant<std::size_t, 1> {};
+struct of_thirteen {
+  float a, b, c, d, e, f, g, h, i, j, k, l, m;
+};
+static_assert(!is_split<of_thirteen>());
 static_assert(!is_split<derived>() && !is_split<counted>() && !is_split<std::pair<counted, float>>() && !is_split<shown>());
 static_assert(!is_split<std::optional<float>>() && !is_split<std::string>() && !is_split<std::tuple<float, std::string>>());
 static_assert(!is_split<std::tuple<>>() && !is_split<std::tuple<float&>>() && !is_split<std::array<float, 0>>());

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <functional>
@@ -43,7 +42,7 @@ class histogram {
     const double last = lo == hi ? hi + 0.5 : hi;
     const double width = last - first;  // which Real may not hold
     const double step = width / static_cast<double>(bins);
-    per_width_ = std::fmin(static_cast<double>(bins) / width, std::numeric_limits<double>::max());
+    per_width_ = std::min(static_cast<double>(bins) / width, std::numeric_limits<double>::max());
     const double minus_zero = -(lo - lo);  // no compiler may know it, so the fma is a product that nothing contracts
     for (index i = 0; i < bins; ++i) {
       edges_.push_back(static_cast<Real>(math::fma(static_cast<double>(i), step, minus_zero) + first));
