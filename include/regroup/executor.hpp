@@ -4,14 +4,16 @@
 //   tile t     = positions [T t, T t + T); its state, the leaf, is `lift_tile`, or the fold of L lanes (host/lanes.hpp)
 //   reduce     = perfect(leaves): adjacent pairs, level by level, padded right to a power of two, absent operands skipped
 //   a forest   = the maximal aligned nodes of an interval of tiles: what a worker, a stream or a rank hands up
-// Executors evaluate only nodes of this tree (or, by `lift_tile_after`, what a tile adds to one); adjacent forests merge to the
-// same bits. NaNs are not distinguished: their sign and payload depend on the processor. All threads use the caller's
+// Executors evaluate only nodes of this tree (of an exact monoid perhaps by `lift_tiles`); adjacent forests merge to the same
+// bits. NaNs are not distinguished: their sign and payload depend on the processor. All threads use the caller's
 // floating-point environment. In the default one every instruction set gives the same bits; in another (say, denormals
 // flushed) they still do not depend on the number of threads.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <span>
@@ -64,6 +66,12 @@ struct node {
   index position = 0;
   State state;
 };
+
+/// The level of the maximal aligned node that begins with tile `first` of the tiles [first, last).
+constexpr int level_of_node(index first, index last) noexcept {
+  const int of_all = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(last - first))) - 1;
+  return std::min(of_all, std::countr_zero(static_cast<std::uint64_t>(first)));
+}
 
 /// The maximal aligned nodes of an interval of tiles, left to right: at most 2 log2(n) states. Pushing the next tile, or
 /// every node of the adjacent forest, combines siblings and nothing else, so any grouping gives the same bits.

@@ -99,12 +99,19 @@ inline constexpr bool is_quick = [] {
   return std::is_integral_v<state_of<M>>;
 }();
 
-/// `lift_tile_after(before, tile)`, beside `lift_tile`, returns what a tile adds to a state: any s for which before + s is
-/// before + lift_tile(tile), so what `before` outweighs may be left out. seq and par pass it the state of earlier tiles of the
-/// same source. Only for a monoid that is commutative and exact.
+namespace probe {
+template <class Tile>
+struct tiles {
+  template <class Body>
+  void operator()(const Body& body) const;
+};
+}  // namespace probe
+/// `lift_tiles(const auto& each) const`, beside `lift_tile`, returns the state of many tiles: `each(body)` calls body(tile) for
+/// them in position order. For states that are large, or tell what of later tiles can be left out. seq and par call it for any
+/// tiles that follow one another. Only for a monoid that is exact: it returns the bits of lift_tile's states combined.
 template <class M, class Tile>
-concept has_lift_tile_after = is_commutative<M> && is_exact<M> && has_lift_tile<M, Tile> && !has_members<M> &&
-    requires(const M& m, const state_of<M>& before, const Tile& tile) { m.lift_tile_after(before, tile); };
+concept has_lift_tiles = is_exact<M> && has_lift_tile<M, Tile> && !has_members<M> &&
+    requires(const M& m, const probe::tiles<Tile>& each) { m.lift_tiles(each); };
 
 // clang's `flatten` inlines only one level of calls (host/dispatch.hpp), and by itself clang inlines no long operator.
 #if defined(__clang__)

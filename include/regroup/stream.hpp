@@ -279,13 +279,15 @@ class accumulator {
       next_ = end * tile_elements;
     }
   }
-  /// The forests of the tiles [first, last), each by itself, on a worker's threads.
+  /// The forests of the tiles [first, last), each by itself, or some together, on a worker's threads.
   template <executor Worker, class Source>
   [[nodiscard]] std::vector<forest<state>> tiles_apart(const Worker& on, const Source& s, index first, index last,
                                                        index begin) const {
-    std::vector<forest<state>> tiles(static_cast<std::size_t>(last - first));
-    on.for_each(last - first, static_cast<double>(tile_elements), [&](index t) {
-      tiles[static_cast<std::size_t>(t)] = host::fold_tiles(m_, s, first + t, first + t + 1, begin);
+    constexpr index some = host::lifts_tiles<M, element_of<Source>> ? 64 : 1;
+    std::vector<forest<state>> tiles(static_cast<std::size_t>((last - first + some - 1) / some));
+    on.for_each(static_cast<index>(tiles.size()), static_cast<double>(some * tile_elements), [&](index k) {
+      const index t = first + k * some;
+      tiles[static_cast<std::size_t>(k)] = host::fold_tiles(m_, s, t, std::min(t + some, last), begin);
     });
     return tiles;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call on a stack of its own that can stop in the middle and be resumed: a thread of an emulated block. A POSIX context
 // begins it; after that it jumps, since swapcontext asks the operating system for signal masks: four fifths of a kernel's time.
-// AddressSanitizer is told of every switch, or it would take a fiber's frames for a broken stack.
+// AddressSanitizer is told of every switch, or it would take a fiber's frames for a broken stack. A stack begins as NaN: what
+// nobody has set is then not by chance what an earlier block left there.
 #pragma once
 
 #include <dlfcn.h>
@@ -10,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -33,6 +35,7 @@ class fiber {
 
   void restart() {
     forget_frames();
+    std::memset(stack_.get() + (stack_bytes - frames_bytes), 0xff, frames_bytes);
     getcontext(&beginning_);
     beginning_.uc_stack.ss_sp = stack_.get();
     beginning_.uc_stack.ss_size = stack_bytes;
@@ -61,6 +64,7 @@ class fiber {
 
  private:
   static constexpr std::size_t stack_bytes = std::size_t{256} << 10;
+  static constexpr std::size_t frames_bytes = std::size_t{16} << 10;  // what a kernel's frames reach, at the stack's end
 
   static void enter(unsigned high, unsigned low) {
     auto& self = *reinterpret_cast<fiber*>(std::uintptr_t{high} << 32 | low);

@@ -190,8 +190,8 @@ TEST(negative_controls, without_a_tail) {
   }
 }
 
-/// Leaves out of a tile what the state before it outweighs, and what equals that too, which the others would count.
-struct wrong_after {
+/// Leaves out of a tile what those before it outweigh, and what equals that too, which the others would count.
+struct wrong_lift_tiles {
   struct state {
     int top, times;
   };
@@ -205,13 +205,17 @@ struct wrong_after {
     for (index i = 0; i < tile.size(); ++i) s = (*this)(s, lift(tile[i]));
     return s;
   }
-  state lift_tile_after(const state& before, const auto& tile) const {
-    const state s = lift_tile(tile);
-    return s.top > before.top ? s : identity();
+  state lift_tiles(const auto& each) const {
+    state before = identity();
+    each([&](const auto& tile) {
+      const state s = lift_tile(tile);
+      if (s.top > before.top) before = s;
+    });
+    return before;
   }
 };
-TEST(negative_controls, wrong_after) {
-  EXPECT_TRUE(falls(check_laws(wrong_after{}, integers<int>{0, 9}, {.cases = few}), "tile lift after a state"));
+TEST(negative_controls, wrong_lift_tiles) {
+  EXPECT_TRUE(falls(check_laws(wrong_lift_tiles{}, integers<int>{0, 9}, {.cases = few}), "lift of tiles = lifts of each"));
 }
 
 /// Counts what it appends from nothing: only the law of `append` sees it, and what folds lanes.

@@ -1,8 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "regroup/monoids/histogram.hpp"
 
+#include <algorithm>
+#include <random>
+#include <span>
+
 #include "fold.hpp"
 #include "regroup/host/lanes.hpp"
+#include "regroup/host/par.hpp"
+#include "regroup/host/seq.hpp"
+#include "regroup/reduce.hpp"
+#include "regroup/stream.hpp"
 
 namespace {
 using namespace monoids;
@@ -59,6 +67,28 @@ TEST(histogram, a_tile_is_the_fold_of_its_elements) {
   while (xs.size() < 4096) xs.push_back(static_cast<double>(draw() % 1000) / 100);
   const regroup::histogram<double> m{0, 8, 40};
   EXPECT_EQ(regroup::host::leaf_of(m, xs.data(), 4096), state(m, xs));
+}
+
+/// More bins than a tile has elements, on any number of threads and however a stream is cut.
+TEST(histogram, of_many_tiles) {
+  std::vector<float> xs(301'234);
+  std::mt19937_64 draw(11);
+  for (float& x : xs) x = static_cast<float>(draw() % 12'000) - 1000;
+  const regroup::histogram<float> m{0, 10'000, 5'000};  // of width 2
+  counts expected(5'000);
+  for (const float x : xs) {
+    if (x >= 0 && x <= 10'000) ++expected[std::min<std::size_t>(static_cast<std::size_t>(x) / 2, 4'999)];
+  }
+  EXPECT_EQ(regroup::reduce(regroup::seq, xs, m), expected);
+  regroup::accumulator on_threads{m}, in_pieces{m};
+  for (const int threads : {2, 3}) EXPECT_EQ(regroup::reduce(regroup::par.with_threads(threads), xs, m), expected);
+  on_threads.push(regroup::par.with_threads(3), xs);
+  EXPECT_EQ(on_threads.value(), expected);
+  for (std::size_t first = 0, size = 0; first < xs.size(); first += size) {
+    size = std::min(draw() % 50'000 + 1, xs.size() - first);
+    in_pieces.push(std::span(xs).subspan(first, size));
+  }
+  EXPECT_EQ(in_pieces.value(), expected);
 }
 
 TEST(histogram, refuses_what_is_no_range) {

@@ -224,19 +224,27 @@ template <rule Rule, class State = word>
 void expect_trees_of_marked_columns(index columns, index n, index padding) {
   const auto memory = order::elements(n * (columns + padding));
   const view<const word> x(memory.data(), {n, columns}, {columns + padding, 1});
+  auto as_rows = order::elements(columns * (n + padding));  // each column, contiguous
+  const view<const word> rows(as_rows.data(), {columns, n}, {n + padding, 1});
   std::vector<word> expected, column(static_cast<std::size_t>(n));
   for (index k = 0; k < columns; ++k) {
-    for (index i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = marked{}(x(i, k), i);
+    for (index i = 0; i < n; ++i) {
+      as_rows[static_cast<std::size_t>(k * (n + padding) + i)] = x(i, k);
+      column[static_cast<std::size_t>(i)] = marked{}(x(i, k), i);
+    }
     expected.push_back(order::expected<Rule>(column));
   }
   order::for_some_executors([&](const auto& ex, const std::string& name) {
     std::vector<word> answers(static_cast<std::size_t>(columns), 7);
     regroup::reduce_axes(ex, x, {0}, answers, order::hashed<Rule, State>{}, marked{});
     EXPECT_TRUE(answers == expected) << name << ", " << n << " x " << columns << ", padded by " << padding;
+    answers.assign(answers.size(), 7);
+    regroup::reduce_rows(ex, rows, answers, order::hashed<Rule, State>{}, marked{});
+    EXPECT_TRUE(answers == expected) << name << ", rows of " << n << " beside " << columns << ", padded by " << padding;
   });
 }
 TEST(abreast_columns, seen_with_their_positions) {
-  for (const index n : {1, 2, 33, 127, 129, 300, 4097, 9000}) {
+  for (const index n : {1, 2, 33, 127, 128, 129, 300, 4097, 9000}) {
     for (const index columns : {2, 8, 15, 16, 17, 31, 33, 100}) {
       for (const index padding : {0, 3}) {
         expect_trees_of_marked_columns<rule::striped>(columns, n, padding);

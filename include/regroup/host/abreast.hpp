@@ -60,10 +60,10 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
-/// Whether the rows of a batch stand side by side, enough of them for a group.
+/// Whether the rows of a batch, enough of them for a group, stand side by side, or are contiguous and of at most `longest`.
 template <gridded Batch>
-bool are_columns(const Batch& b) {
-  return group_rows(b, b, 0) > 1 && b.grid_at(0, abreast).pitch == 1 && b.grid_at(0, abreast).stride != 1;
+bool are_columns_or_short(const Batch& b, index longest) {
+  return group_rows(b, b, longest) > 1 && (b.grid_at(0, abreast).pitch == 1 || b.grid_at(0, abreast).stride == 1);
 }
 /// The rows of an equal share of n rows, in whole groups: each of `workers` gets equally many shares, of at most `most` rows.
 constexpr index equal_share(index n, index workers, index most) {

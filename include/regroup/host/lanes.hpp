@@ -87,13 +87,23 @@ constexpr decltype(auto) with_members(const M& m, const Body& body) {
   }(m.members(), std::make_index_sequence<std::tuple_size_v<std::remove_cvref_t<decltype(m.members())>>>{});
 }
 
-/// The state of one tile of at least one element, in the contract's order. A tile of float16 is widened first.
-template <class M, class Tile>
-constexpr state_of<M> leaf(const M& m, const Tile& t) {
+/// body(tile), where a tile of float16 is widened first.
+template <class Tile, class Body>
+constexpr decltype(auto) with_widened(const Tile& t, const Body& body) {
   if constexpr (std::same_as<Tile, tile<load_from<float16>>>) {
     alignas(64) std::array<float, tile_elements> values;
     widen_all(t.load().first, values.data(), t.size());
-    return host::leaf(m, tile<load_widened<float16>>{{values.data(), t.load().first}, t.size()});
+    return body(tile<load_widened<float16>>{{values.data(), t.load().first}, t.size()});
+  } else {
+    return body(t);
+  }
+}
+
+/// The state of one tile of at least one element, in the contract's order.
+template <class M, class Tile>
+constexpr state_of<M> leaf(const M& m, const Tile& t) {
+  if constexpr (std::same_as<Tile, tile<load_from<float16>>>) {
+    return host::with_widened(t, [&](const auto& widened) { return host::leaf(m, widened); });
   } else if constexpr (has_members<M>) {  // each member by its own rule
     return with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf(member, t)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
@@ -103,12 +113,6 @@ constexpr state_of<M> leaf(const M& m, const Tile& t) {
   } else {
     return pieces_leaf(m, t);
   }
-}
-
-/// What such a tile adds to the state of tiles before it.
-template <class M, class Tile>
-constexpr state_of<M> leaf(const M& m, const Tile& t, const state_of<M>& before) {
-  return m.lift_tile_after(before, t);
 }
 
 template <class Load>
@@ -235,13 +239,13 @@ struct as_they_lie {
   }
 };
 
-/// The leaf of a tile of at least one element, or what it adds to the state `before`.
-template <class M, class Load, class... State>
-state_of<M> leaf_of(const M& m, const tile<Load>& t, const State&... before) {
+/// The leaf of a tile of at least one element.
+template <class M, class Load>
+state_of<M> leaf_of(const M& m, const tile<Load>& t) {
   using element = std::remove_cvref_t<decltype(t[0])>;
   std::optional<state_of<M>> state;
   run<is_plain<state_of<M>, element> || (has_lift_tile<M, tile<Load>> && std::is_trivially_copyable_v<element>)>(
-      [&] { state.emplace(host::leaf(m, t, before...)); });
+      [&] { state.emplace(host::leaf(m, t)); });
   return *std::move(state);
 }
 template <class M, class X>
@@ -260,23 +264,48 @@ state_of<M> leaf_of(const M& m, const X* first, index n, index offset = 0) {
   return offset == 0 ? host::leaf_of(m, t) : host::leaf_after(m, t, offset);
 }
 
+/// Calls body(tile) with tile t of a source, or of a whole of which the source is what follows position `begin`.
+template <source Source, class Body>
+void with_tile_of(const Source& s, index t, index begin, const Body& body) {
+  const index at = t * tile_elements - begin;
+  host::with_tile(s, at, std::min(tile_elements, s.size() - at), body);
+}
+
+/// Whether tiles are folded together, by `lift_tiles`.
+template <class M, class X>
+inline constexpr bool lifts_tiles = [] {
+  using some = tile<load_from<X>>;
+  static_assert(has_lift_tiles<M, some> || !requires(M& any, const probe::tiles<some>& each) { any.lift_tiles(each); },
+                "regroup: `lift_tiles` is const, stands beside a `lift_tile`, and belongs to a monoid that declares itself exact; "
+                "nothing would call this one");
+  return has_lift_tiles<M, some>;
+}();
+
+/// The state of the tiles [first, last), at least one, folded together.
+template <class M, source Source>
+state_of<M> fold_together(const M& m, const Source& s, index first, index last, index begin) {
+  return m.lift_tiles([&](const auto& body) {
+    for (index t = first; t < last; ++t) {
+      host::with_tile_of(s, t, begin, [&](const auto& elements) {
+        run<std::is_trivially_copyable_v<element_of<Source>>>([&] { host::with_widened(elements, body); });
+      });
+    }
+  });
+}
+
 /// The forest of the tiles [first, last) of a source, or of a whole of which the source is what follows position `begin`.
 template <class M, source Source>
 forest<state_of<M>> fold_tiles(const M& m, const Source& s, index first, index last, index begin = 0) {
   forest<state_of<M>> nodes;
-  for (index t = first; t < last; ++t) {
-    const index at = t * tile_elements - begin;
-    host::with_tile(s, at, std::min(tile_elements, s.size() - at), [&](const auto& elements) {
-      using tile_type = std::remove_cvref_t<decltype(elements)>;
-      if constexpr (has_lift_tile_after<M, tile_type>) {
-        if (!nodes.empty()) return nodes.push(m, {0, t, host::leaf_of(m, elements, nodes.nodes().front().state)});
-      }
-      static_assert(has_lift_tile_after<M, tile_type> ||
-                        !requires(M& any, const state_of<M>& before) { any.lift_tile_after(before, elements); },
-                    "regroup: `lift_tile_after` is const, stands beside a `lift_tile`, and belongs to a monoid that declares "
-                    "itself commutative and exact; nothing would call this one");
-      nodes.push(m, {0, t, host::leaf_of(m, elements)});
-    });
+  for (index t = first; t < last;) {
+    const int level = lifts_tiles<M, element_of<Source>> ? level_of_node(t, last) : 0;
+    const index next = t + (index{1} << level);
+    if constexpr (lifts_tiles<M, element_of<Source>>) {
+      nodes.push(m, {level, t >> level, host::fold_together(m, s, t, next, begin)});
+    } else {
+      host::with_tile_of(s, t, begin, [&](const auto& elements) { nodes.push(m, {level, t, host::leaf_of(m, elements)}); });
+    }
+    t = next;
   }
   return nodes;
 }
@@ -286,10 +315,14 @@ template <class M, source Source>
 state_of<M> fold_source(const M& m, const Source& s) {
   const index n = s.size();
   if (n == 0) return m.identity();
-  if (n > tile_elements) return *host::fold_tiles(m, s, 0, tiles_of(n)).value(m);
-  std::optional<state_of<M>> state;
-  host::with_tile(s, 0, n, [&](const auto& elements) { state.emplace(host::leaf_of(m, elements)); });
-  return *std::move(state);
+  if constexpr (lifts_tiles<M, element_of<Source>>) {
+    return host::fold_together(m, s, 0, tiles_of(n), 0);
+  } else {
+    if (n > tile_elements) return *host::fold_tiles(m, s, 0, tiles_of(n)).value(m);
+    std::optional<state_of<M>> state;
+    host::with_tile(s, 0, n, [&](const auto& elements) { state.emplace(host::leaf_of(m, elements)); });
+    return *std::move(state);
+  }
 }
 
 /// fold_rows, where element i of a row is that of row elements(row), as load(its address) reads it.

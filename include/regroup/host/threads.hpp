@@ -77,9 +77,8 @@ class pool {
     if (concurrency() <= 1) return whole(0, b.size());
     constexpr bool go_together = goes_in_order_of_memory<M, source_in<Batch>>;
     const index group = go_together && b.size() >= 16 * concurrency() ? 16 : 1;  // or else tiles are shared out
-    // A tile that is lifted after others is dear where they are few, as they are where a part begins.
-    constexpr bool is_after = has_lift_tile_after<M, tile<load_from<element_in<Batch>>>>;
-    const index a_worker = is_after ? 4 : b.size() == 1 ? 64 : 16;
+    // Where tiles are folded together, each part has its price.
+    const index a_worker = lifts_tiles<M, element_in<Batch>> ? 4 : b.size() == 1 ? 64 : 16;
     fold_chunks(cut_.for_fold(b, grain_of<M>, a_worker, group), b.size(), m, sink, whole, part);
   }
   /// The same of rows that go in groups, of which element i is seen(x, i). Returns false where rows had better go alone.
@@ -291,7 +290,7 @@ class threads {
   template <batch Batch, class M, class Sink>
   void fold(const Batch& b, const M& m, const Sink& sink) const {
     if constexpr (numbers_columns<M, Batch>) {
-      if (are_columns(b.batch) && worker().fold_abreast(b.batch, m, b.projection, sink)) return;
+      if (are_columns_or_short(b.batch, lanes) && worker().fold_abreast(b.batch, m, b.projection, sink)) return;
     }
     with_joined(b, m, [&](const auto& batch, const auto& joined) { worker().fold(batch, joined, sink); });
   }

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -165,14 +166,19 @@ void algebra(std::vector<law<M, X>>& all) {
       }
     });
   }
-  if constexpr (has_lift_tile_after<M, host::tile<host::load_from<X>>>) {
-    add("tile lift after a state", strength::bitwise, 2, [](const scene& s) {
-      s.equal.names = {{"s lift_tile_after(s, t)", "s lift_tile(t)"}};
-      const std::span<const X> xs = s.xs.subspan(groups(s.xs.size(), 2, s.word)[1]);
-      if (xs.empty()) return;
-      const State before = operands(s, 2)[0];
-      const host::tile<host::load_from<X>> tile{{xs.data()}, static_cast<index>(xs.size())};
-      s.equal(s.exact(before, s.exact.lift_tile_after(before, tile)), s.exact(before, s.exact.lift_tile(tile)));
+  using tile = host::tile<host::load_from<X>>;
+  if constexpr (has_lift_tiles<M, tile>) {
+    add("lift of tiles = lifts of each", strength::bitwise, 3, [](const scene& s) {
+      s.equal.names = {{"lift_tiles", "lift_tile of each, combined"}};
+      const cuts at = groups(s.xs.size(), 3, s.word);
+      const auto each = [&](const auto& body) {
+        for (std::size_t g = 0; g < 3; ++g) {
+          if (at[g] < at[g + 1]) body(tile{{s.xs.data() + at[g]}, static_cast<index>(at[g + 1] - at[g])});
+        }
+      };
+      std::optional<State> combined;
+      each([&](const tile& t) { combined.emplace(regroup::joined(s.exact, combined, s.exact.lift_tile(t))); });
+      if (combined) s.equal(s.exact.lift_tiles(each), *combined);
     });
   }
   add("lower is pure", strength::bitwise, 1, [](const scene& s) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts of the elements in equal bins of [lo, hi]: vectors of counts under addition. Every element falls into the bin that
-// NumPy chooses: computed by division, then corrected by the edges of linspace. Level: element; a tile is counted at once,
-// without a vector for each element. Commutes and associates bitwise.
+// NumPy chooses: computed by division, then corrected by the edges of linspace. Level: element; tiles are counted into
+// one vector, without one for each element. Commutes and associates bitwise.
 #pragma once
 
 #include <algorithm>
@@ -73,8 +73,14 @@ class histogram {
   }
   template <class Tile>
   constexpr state lift_tile(const Tile& tile) const {
+    return lift_tiles([&](const auto& body) { body(tile); });
+  }
+  template <class Tiles>
+  constexpr state lift_tiles(const Tiles& each) const {
     state s = identity();
-    for (index i = 0; i < tile.size(); ++i) count_in(s, static_cast<Real>(tile[i]));
+    each([&](const auto& tile) {
+      for (index i = 0; i < tile.size(); ++i) count_in(s, static_cast<Real>(tile[i]));
+    });
     return s;
   }
 

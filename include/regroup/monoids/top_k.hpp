@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The k largest elements with their positions: two sorted lists merge, and the first k of the union need only the first
 // k of each. A total order (NaN, then larger values, then lower positions) makes it a monoid, commutative and exact.
-// Level: element; in a tile only the elements that may be among its k, and among those of the tiles before it, are sorted.
+// Level: element; of tiles only the elements that may be among the k are kept and sorted.
 #pragma once
 
 #include <algorithm>
@@ -68,79 +68,102 @@ class top_k {
   template <class Tile>
     requires(!requires(const Tile& tile) { tile.elements(); })
   constexpr state lift_tile(const Tile& tile) const {
-    return largest(tile, nullptr);
+    return lift_tiles([&](const auto& body) { body(tile); });
   }
-  /// Those of a tile's k largest that are among them once `before` is.
-  template <class Tile>
-    requires(!requires(const Tile& tile) { tile.elements(); })
-  constexpr state lift_tile_after(const state& before, const Tile& tile) const {
-    const bool is_full = k_ > 0 && before.size() == k_ && before.back().position != detail::no_position;
-    return largest(tile, is_full ? &before.back() : nullptr);
+  template <class Tiles>
+  constexpr state lift_tiles(const Tiles& each) const {
+    if (k_ == 0) return room(0);
+    candidates largest(k_);
+    each([&](const auto& tile) { largest.take(tile); });
+    return std::move(largest).sorted([&](std::size_t count) { return room(count); });
   }
 
  private:
-  /// The k largest of a tile that come before `last`, if there is one.
-  template <class Tile>
-  [[gnu::always_inline]] constexpr state largest(const Tile& tile, const indexed<T>* last) const {
-    constexpr index many = 128, some = 32;  // elements that are passed over at once, where none comes in
-    constexpr bool ascends = requires { tile.load().numbered; };
-    const index n = tile.size();
-    const std::size_t kept = std::min(k_, static_cast<std::size_t>(n));
-    if (kept == 0) return room(0);
-    const auto value = [&](index i) { return static_cast<T>(regroup::widen(tile[i].value)); };
-    // No smaller value comes in, nor what is not before the last. (After other tiles few elements come in, or, where values
-    // rise, nearly all; then the floor is worth its price.)
-    bool has_floor = last == nullptr;
-    T least = has_floor ? floor_of(n, kept, value) : last->value;
-    const auto are_out = [&](index first, const auto length) {
+  /// Fewer than 2k elements, among them the k largest so far. When they have become 2k, the k smaller ones are dropped.
+  class candidates {
+   public:
+    constexpr explicit candidates(std::size_t k) : k_(k) {}
+
+    template <class Tile>
+    [[gnu::always_inline]] constexpr void take(const Tile& tile) {
+      constexpr index many = 128, some = 32;  // elements that are passed over at once, where none comes in
+      const index n = tile.size();
+      // (After other tiles few elements come in, or, where values rise, nearly all; then the floor is worth its price.)
+      has_floor_ = !has_last_;
+      if (has_floor_) raise(floor_of(tile, k_));
+      for (index i = 0; i < n;) {
+        if (i + many <= n) {
+          if constexpr (requires { tile.load().template meanwhile<top_k>(i); }) tile.load().template meanwhile<top_k>(i);
+          if (are_out(tile, i, std::integral_constant<index, many>{})) {
+            i += many;
+            continue;
+          }
+        }
+        for (const index end = std::min(i + many, n); i < end; i += some) {
+          if (i + some > end || !are_out(tile, i, std::integral_constant<index, some>{})) {
+            take(tile, i, std::min(i + some, end));
+          }
+        }
+      }
+    }
+    /// The k largest, in a state that room(count) makes.
+    template <class Room>
+    constexpr state sorted(const Room& room) && {
+      if (count_ > k_) select(best_, k_, count_);
+      sort(best_, count_);
+      state s = room(count_);
+      std::copy_n(best_.begin(), count_, s.begin());
+      return s;
+    }
+
+   private:
+    template <class Tile>
+    static constexpr T value(const Tile& tile, index i) {
+      return static_cast<T>(regroup::widen(tile[i].value));
+    }
+    template <class Tile, class Length>
+    [[gnu::always_inline]] constexpr bool are_out(const Tile& tile, index first, const Length& length) const {
+      constexpr bool ascends = requires { tile.load().numbered; };
       const auto all = [&](const auto& stays_out) {
         int out = 0;
-        for (index i = 0; i < length; ++i) out += stays_out(value(first + i)) ? 1 : 0;
+        for (index i = 0; i < length; ++i) out += stays_out(value(tile, first + i)) ? 1 : 0;
         return out == length;
       };
       // Of equal values the later ones stay out too, where positions ascend.
-      const bool is_later = ascends && last != nullptr && last->position < tile[first].position;
-      return is_later ? all([&](T x) { return x <= least; }) : all([&](T x) { return x < least; });
-    };
-    // The first `kept` of all so far are among the first `count` of these.
-    std::vector<indexed<T>> best;
-    std::size_t count = 0;
-    const auto take = [&](index first, index end) {
-      if (best.empty()) best.resize(std::min(2 * kept, static_cast<std::size_t>(n)) + some);
-      for (index i = first; i < end; ++i) {
-        if (value(i) < least) continue;
-        best[count] = {value(i), tile[i].position};
-        if (last == nullptr || before(best[count], *last)) ++count;
-      }
-      if (count < 2 * kept) return;
-      select(best, kept, count);
-      last = &best[kept - 1];
-      least = last->value;
-      if (std::exchange(has_floor, true)) return;
-      const T floor = floor_of(n, kept, value);
-      if (least < floor) {  // which an element may equal and come in
-        least = floor;
-        last = nullptr;
-      }
-    };
-    for (index i = 0; i < n;) {
-      if (i + many <= n) {
-        if constexpr (requires { tile.load().template meanwhile<top_k>(i); }) tile.load().template meanwhile<top_k>(i);
-        if (are_out(i, std::integral_constant<index, many>{})) {
-          i += many;
-          continue;
-        }
-      }
-      for (const index end = std::min(i + many, n); i < end; i += some) {
-        if (i + some > end || !are_out(i, std::integral_constant<index, some>{})) take(i, std::min(i + some, end));
-      }
+      const bool is_later = ascends && has_last_ && last_.position < tile[first].position;
+      return is_later ? all([&](T x) { return x <= least_; }) : all([&](T x) { return x < least_; });
     }
-    if (count > kept) select(best, kept, count);
-    sort(best, std::min(kept, count));
-    state s = room(std::min(kept, count));
-    std::copy_n(best.begin(), std::min(kept, count), s.begin());
-    return s;
-  }
+    template <class Tile>
+    constexpr void take(const Tile& tile, index first, index end) {
+      if (count_ + static_cast<std::size_t>(end - first) > best_.size()) best_.resize(2 * count_ + 64);
+      for (index i = first; i < end; ++i) {
+        const T x = value(tile, i);
+        if (x < least_) continue;
+        best_[count_] = {x, tile[i].position};
+        if (!has_last_ || before(best_[count_], last_)) ++count_;
+      }
+      if (count_ < 2 * k_) return;
+      select(best_, k_, count_);
+      last_ = best_[k_ - 1];
+      least_ = last_.value;
+      has_last_ = true;
+      if (!std::exchange(has_floor_, true)) raise(floor_of(tile, k_));
+    }
+    /// No smaller value comes in; one that equals it may.
+    constexpr void raise(T floor) {
+      if (!(least_ < floor)) return;
+      least_ = floor;
+      has_last_ = false;
+    }
+
+    std::size_t k_;
+    std::vector<indexed<T>> best_;  // of which the first `count_` are
+    std::size_t count_ = 0;
+    indexed<T> last_{};  // what does not come before it does not come in, if `has_last_`
+    bool has_last_ = false;
+    bool has_floor_ = false;
+    T least_ = detail::least<T>;
+  };
   /// Puts the first `kept` of the first `count` before the others. Not inlined, nor is `sort`: loops around them are compiled
   /// for several instruction sets.
   [[gnu::noinline]] static constexpr void select(std::vector<indexed<T>>& xs, std::size_t kept, std::size_t& count) {
@@ -167,25 +190,25 @@ class top_k {
       return false;
     }
   }
-  /// A value that at least `kept` of `n` elements reach, if so many are no NaN: the `kept`-th of the maxima of strided groups,
-  /// at least twice as many. The lowest of all where groups would be small.
-  template <class Value>
-  static constexpr T floor_of(index n, std::size_t kept, const Value& value) {
+  /// A value that at least k of a tile's elements reach, if so many are no NaN: the k-th of the maxima of strided groups, at
+  /// least twice as many. The lowest of all where groups would be small.
+  template <class Tile>
+  static constexpr T floor_of(const Tile& tile, std::size_t k) {
     constexpr std::size_t most = 512;
-    const std::size_t groups = std::bit_ceil(std::max<std::size_t>(2 * kept, 64));
-    if (groups > most || n < 4 * static_cast<index>(groups)) return detail::least<T>;
+    const std::size_t groups = k > most ? k : std::bit_ceil(std::max<std::size_t>(2 * k, 64));
+    if (groups > most || tile.size() < 4 * static_cast<index>(groups)) return detail::least<T>;
     std::array<T, most> highest;
     std::fill_n(highest.begin(), groups, detail::least<T>);
     const auto stride = static_cast<index>(groups);
-    for (index i = 0; i + stride <= n; i += stride) {
+    for (index i = 0; i + stride <= tile.size(); i += stride) {
       for (std::size_t g = 0; g < groups; ++g) {
-        const T x = value(i + static_cast<index>(g));
+        const auto x = static_cast<T>(regroup::widen(tile[i + static_cast<index>(g)].value));
         highest[g] = highest[g] < x ? x : highest[g];
       }
     }
     const auto end = highest.begin() + static_cast<std::ptrdiff_t>(groups);
-    std::nth_element(highest.begin(), highest.begin() + static_cast<std::ptrdiff_t>(kept - 1), end, std::greater<T>{});
-    return highest[kept - 1];
+    std::nth_element(highest.begin(), highest.begin() + static_cast<std::ptrdiff_t>(k - 1), end, std::greater<T>{});
+    return highest[k - 1];
   }
   /// A state with places for `count` elements, at most k.
   constexpr state room(std::size_t count) const {

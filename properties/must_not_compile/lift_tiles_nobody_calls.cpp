@@ -1,4 +1,4 @@
-// expect: regroup: `lift_tile_after` is const, stands beside a `lift_tile`
+// expect: regroup: `lift_tiles` is const, stands beside a `lift_tile`
 #include "regroup/host/seq.hpp"
 #include "regroup/reduce.hpp"
 
@@ -7,7 +7,7 @@ struct sum {  // does not say that it is exact
   double identity() const { return 0; }
   double operator()(double a, double b) const { return a + b; }
   double lift_tile(const auto& tile) const { return tile[0]; }
-  double lift_tile_after(double, const auto& tile) const { return tile[0]; }
+  double lift_tiles(const auto&) const { return 0; }
 };
 
 int main() { return regroup::reduce(regroup::seq, std::vector<double>{1, 2}, sum{}) > 0 ? 0 : 1; }
