@@ -129,12 +129,12 @@ constexpr state_of<M> lift(const M& m, const X& x) {
 }
 
 /// s + lift(x) for a state s of n >= 1 elements.
-template <class M, class X>
-constexpr state_of<M> append(const M& m, index n, const state_of<M>& s, const X& x) {
+template <class M, class State, class X>
+constexpr state_of<M> append(const M& m, index n, State&& s, const X& x) {
   if constexpr (has_append<M, X>) {
-    return m.append(n, s, regroup::widen(x));
+    return m.append(n, std::forward<State>(s), regroup::widen(x));
   } else {
-    return m(s, regroup::lift(m, x));
+    return m(std::forward<State>(s), regroup::lift(m, x));
   }
 }
 

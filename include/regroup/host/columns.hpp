@@ -26,6 +26,8 @@ template <class State, std::size_t Width = lanes>
 class columns {
  public:
   [[nodiscard]] const State& get(index j) const { return states_[static_cast<std::size_t>(j)]; }
+  /// A lane that is not read again before it is set.
+  [[nodiscard]] State&& take(index j) { return std::move(states_[static_cast<std::size_t>(j)]); }
   void set(index j, State s) {
     const auto at = static_cast<std::size_t>(j);
     if (at < states_.size()) {
@@ -44,6 +46,7 @@ template <class State, std::size_t Width>
 class columns<State, Width> {
  public:
   [[nodiscard]] State get(index j) const noexcept { return values_[static_cast<std::size_t>(j)]; }
+  [[nodiscard]] State take(index j) const noexcept { return get(j); }
   void set(index j, State s) noexcept { values_[static_cast<std::size_t>(j)] = s; }
 
  private:
@@ -74,6 +77,7 @@ class columns<State, Width> {
           static_cast<const nth<K>&>(scalars_).values[static_cast<std::size_t>(j)]);
     });
   }
+  [[nodiscard]] State take(index j) const noexcept { return get(j); }
   void set(index j, const State& s) noexcept {
     host::each_scalar(s, [&]<std::size_t K>(place<K>, const auto& scalar) {
       static_cast<nth<K>&>(scalars_).values[static_cast<std::size_t>(j)] = scalar;

@@ -48,7 +48,7 @@ void run(F&& f) {
 template <class M>
 constexpr state_of<M> join_halves(const M& m, columns<state_of<M>>& lane, index count) {
   const auto halve = [&](const auto h, const auto present) {
-    for (index j = 0; j < present; ++j) lane.set(j, m(lane.get(j), lane.get(j + h)));
+    for (index j = 0; j < present; ++j) lane.set(j, m(lane.take(j), lane.take(j + h)));
   };
   const auto halve_below = [&]<index... K>(const index end, std::integer_sequence<index, K...>) {
     const auto known = [&](const auto h) { if (h < end) halve(h, h); };  // known lengths become packs
@@ -62,7 +62,7 @@ constexpr state_of<M> join_halves(const M& m, columns<state_of<M>>& lane, index 
     halve(half, std::min(half, count - half));  // lanes past `count` are absent
     halve_below(half, halves);
   }
-  return lane.get(0);
+  return lane.take(0);
 }
 
 template <class M, class Tile>
@@ -73,9 +73,9 @@ constexpr state_of<M> striped_leaf(const M& m, const Tile& t) {
   index i = count;
   for (; i + lanes <= t.size(); i += lanes) {
     if constexpr (requires { t.load().template meanwhile<M>(i); }) t.load().template meanwhile<M>(i);
-    for (index j = 0; j < lanes; ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
+    for (index j = 0; j < lanes; ++j) lane.set(j, regroup::append(m, i / lanes, lane.take(j), t[i + j]));
   }
-  for (index j = 0; i + j < t.size(); ++j) lane.set(j, regroup::append(m, i / lanes, lane.get(j), t[i + j]));
+  for (index j = 0; i + j < t.size(); ++j) lane.set(j, regroup::append(m, i / lanes, lane.take(j), t[i + j]));
   return join_halves(m, lane, count);
 }
 

@@ -55,7 +55,7 @@ constexpr void fold_pieces(const M& m, const Tile& t, columns<state_of<M>>& lane
     for (index j = 0; j < count; ++j) lane.set(j, regroup::lift(m, t.at(0, j)));
     seen(index{0}, count, lane);
     for_steps(1, count, rest, [&](index i, const auto present) {
-      for (index j = 0; j < present; ++j) lane.set(j, regroup::append(m, i, lane.get(j), t.at(i, j)));
+      for (index j = 0; j < present; ++j) lane.set(j, regroup::append(m, i, lane.take(j), t.at(i, j)));
       seen(i, present, lane);
     });
   });
@@ -241,11 +241,11 @@ constexpr state_of<M> pieces_leaf(const M& m, const Tile& t) {
   fold_lanes(m, t, from);
   for (index count = pieces_of(t.size()); count > 1; count = (count + 1) / 2) {
     columns<state_of<M>> to;
-    for (index k = 0; k < count / 2; ++k) to.set(k, m(from.get(2 * k), from.get(2 * k + 1)));
-    if (count % 2 == 1) to.set(count / 2, from.get(count - 1));
+    for (index k = 0; k < count / 2; ++k) to.set(k, m(from.take(2 * k), from.take(2 * k + 1)));
+    if (count % 2 == 1) to.set(count / 2, from.take(count - 1));
     from = std::move(to);
   }
-  return from.get(0);
+  return from.take(0);
 }
 
 #if defined(__clang__)
