@@ -82,7 +82,8 @@ function(regroup_tests folder)
   endforeach()
 endfunction()
 
-# regroup_asan, regroup_tsan: the library itself under the sanitizer; whoever links it is compiled and linked so too.
+# regroup_asan, regroup_tsan: the library itself under the sanitizer; whoever links it is compiled and linked so too. Its loops,
+# most of the time to compile, are the plain library's; tsan has none of attention and softmax, whose threads are `for_each`'s.
 function(regroup_library_variant variant)
   if(TARGET regroup_${variant})
     return()
@@ -90,9 +91,9 @@ function(regroup_library_variant variant)
   regroup_isa_flags()
   get_target_property(sources regroup SOURCES)
   list(TRANSFORM sources PREPEND ${PROJECT_SOURCE_DIR}/ REGEX "^[^/]")
-  if(variant STREQUAL tsan)  # what has threads of its own: attention's and softmax's are `for_each`'s, and half of the time
-    list(FILTER sources EXCLUDE REGEX "/(attention|softmax)_[^/]*$")
-  endif()
+  set(not_of_asan "_v[34][^/]*$|/(attention_tile|softmax_rows|softmax|log_softmax|logsumexp)[.]cpp$")
+  set(not_of_tsan "/(attention|softmax|log)[^/]*$")
+  list(FILTER sources EXCLUDE REGEX "${not_of_${variant}}")
   add_library(regroup_${variant} STATIC ${sources})
   target_compile_features(regroup_${variant} PUBLIC cxx_std_20)
   target_include_directories(regroup_${variant} PUBLIC ${PROJECT_SOURCE_DIR}/include)
@@ -101,6 +102,6 @@ function(regroup_library_variant variant)
   if(variant STREQUAL tsan)  # oneTBB's binary is not instrumented: a stand-in with the same names
     target_include_directories(regroup_tsan BEFORE PUBLIC ${PROJECT_SOURCE_DIR}/properties/tsan)
   else()
-    target_link_libraries(regroup_${variant} PUBLIC TBB::tbb)
+    target_link_libraries(regroup_${variant} PUBLIC regroup)
   endif()
 endfunction()

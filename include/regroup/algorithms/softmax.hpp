@@ -187,6 +187,27 @@ struct no_map {
   constexpr no_map(const Seen&, const State&) {}
 };
 
+/// each_row on a CPU's threads where there are row_kernels from X to Y (or, without outputs, of X), compiled by the library: a
+/// program that calls softmax would take four times as long to compile. (Signatures of names that all compilers mangle alike.)
+template <class Map, class Real>
+using look_of = look<from_state<Map, Real, verbs::places<Real>>>;
+template <class X, class Y, class Map>
+void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, const row_slices<Y>& out,
+                       scaled<widened<X>> seen, const look_of<Map, widened<X>>& look);
+template <class X>
+void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, std::nullopt_t, scaled<widened<X>> seen,
+                       const look_of<no_map, widened<X>>& look);
+
+/// each_row, compiled or not.
+template <class X, class Y, class Executor, class In, class... Rest>
+void each_row_of(const Executor& ex, const In& in, const Rest&... rest) {
+  if constexpr (has_row_kernels<X, Y> && requires { softmax_parts::each_row_compiled(ex, in, rest...); }) {
+    softmax_parts::each_row_compiled(ex, in, rest...);
+  } else {
+    softmax_parts::each_row(ex, in, rest...);
+  }
+}
+
 /// softmax and log_softmax: they differ in the map of the second sweep.
 template <template <class> class Map, executor Executor, class View, class Y, class Real>
 void normalise(const Executor& ex, const View& x, const view<Y>& y, const softmax_options<Real>& options, const char* verb) {
@@ -201,7 +222,8 @@ void normalise(const Executor& ex, const View& x, const view<Y>& y, const softma
   } else if (in.length() == 0 && !is_collective<Executor>) {
     return;  // nothing is written, however many rows of nothing there are
   }
-  each_row(ex, in, out, seen, look<from_state<Map<Real>, Real, places>>{{seen, put ? &*put : nullptr}});
+  each_row_of<element_of_view<View>, Y>(ex, in, out, seen,
+                                        look<from_state<Map<Real>, Real, places>>{{seen, put ? &*put : nullptr}});
 }
 
 }  // namespace softmax_parts
@@ -251,7 +273,8 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   const auto put = verbs::output(x, std::forward<Out>(out), in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
   using verb = softmax_parts::from_state<softmax_parts::no_map, real, decltype(put)>;
-  each_row(worker_of(ex), in, std::nullopt, seen, softmax_parts::look<verb>{{seen, &put}});
+  using x = element_of_view<View>;
+  softmax_parts::each_row_of<x, x>(worker_of(ex), in, std::nullopt, seen, softmax_parts::look<verb>{{seen, &put}});
 }
 
 }  // namespace regroup
