@@ -56,6 +56,20 @@ struct three_of_several_types {
   long long b;
   std::uint64_t c;
 };
+struct number_and_position {
+  float a;
+  std::int64_t b;
+};
+struct three_of_several_sizes {  // each at the beginning of eight bytes
+  std::int64_t a;
+  std::int32_t b;
+  double c;
+};
+struct two_in_one_word {
+  std::int32_t a, b;
+  double c;
+};
+static_assert(regroup::host::words_of<two_in_one_word>() == 1);
 
 /// Mixes every member of the left state with another of the right one: neither associative nor commutative, so that every tree
 /// has a state of its own. The identity, and nothing else, begins with 0. Members are whole numbers that a float has.
@@ -152,12 +166,12 @@ void expect_order(const M& m, std::vector<State> xs) {
 template <class State>
 class state_elements : public testing::Test {};
 using states = testing::Types<two<std::uint32_t>, three<float>, four<std::uint32_t>, five<float>, six_of_several_types,
-                              eight<std::int32_t>, two<double>, three_of_several_types, four<std::uint64_t>>;
+                              eight<std::int32_t>, two<double>, three_of_several_types, four<std::uint64_t>, number_and_position,
+                              three_of_several_sizes>;
 TYPED_TEST_SUITE(state_elements, states);
 
 TYPED_TEST(state_elements, fold_in_the_order_of_any_others) {
-  using regroup::host::words_of;
-  static_assert(words_of<TypeParam>() == regroup::index{sizeof(TypeParam) / sizeof(TypeParam::a)});
+  static_assert(regroup::host::words_of<TypeParam>() == regroup::index{regroup::members::count<TypeParam>()});
   EXPECT_TRUE(rc::check("reduce, and scans there and in place, are the reference's", [](std::uint64_t seed) {
     expect_order(mixing<TypeParam>{}, some<TypeParam>(seed));
   }));

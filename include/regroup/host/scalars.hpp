@@ -173,17 +173,32 @@ constexpr bool copies_scalars() {
 template <class State>
 inline constexpr bool has_scalars = count_of_scalars<State> > 0;
 
-/// The number of words of a state: of its scalars, if they have one size (2, 4 or 8 bytes) without padding between them; else
-/// 1, the state itself.
+/// The unsigned integer of so many bytes.
+template <std::size_t Bytes>
+using word_of_bytes =
+    std::conditional_t<Bytes == 1, std::uint8_t,
+                       std::conditional_t<Bytes == 2, std::uint16_t,
+                                          std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
+/// The bytes of a state's widest scalar.
+template <class State>
+inline constexpr std::size_t widest_scalar = []<class... T>(std::type_identity<std::tuple<T...>>) {
+  return std::max({sizeof(T)...});
+}(std::type_identity<scalars_in<State>>{});
+
+/// The number of words of a state: of its scalars, where each begins a word as large as the widest (of 2, 4 or 8 bytes), whether
+/// it fills that or padding does; else 1, the state itself.
 template <class X>
 constexpr index words_of() {
   if constexpr (!is_split<X>() || !std::is_trivially_copyable_v<X>) {
     return 1;
   } else {
-    return []<class First, class... Rest>(std::type_identity<std::tuple<First, Rest...>>) {
-      constexpr std::size_t size = sizeof(First), count = 1 + sizeof...(Rest);
-      constexpr bool are_words = (size == 2 || size == 4 || size == 8) && ((sizeof(Rest) == size) && ...);
-      return are_words && sizeof(X) == count * size ? index{count} : index{1};
+    return []<class... T>(std::type_identity<std::tuple<T...>>) {
+      constexpr std::size_t size = widest_scalar<X>, count = sizeof...(T);
+      constexpr bool are_equal = ((sizeof(T) == size) && ...);
+      // Where nothing asks for more alignment than scalars do, no word is all padding, and so none holds two of them.
+      constexpr bool are_padded = alignof(X) == size && std::endian::native == std::endian::little;
+      constexpr bool are_words = size == 2 || size == 4 || size == 8;
+      return are_words && sizeof(X) == count * size && (are_equal || are_padded) ? index{count} : index{1};
     }(std::type_identity<scalars_in<X>>{});
   }
 }
@@ -191,32 +206,22 @@ template <class X, index Words>
 inline constexpr std::size_t word_size = sizeof(X) / static_cast<std::size_t>(Words);
 /// The type of one word of an X that has `Words` words.
 template <class X, index Words>
-using word_of = std::conditional_t<
-    Words == 1, X,
-    std::conditional_t<word_size<X, Words> == 8, std::uint64_t,
-                       std::conditional_t<word_size<X, Words> == 4, std::uint32_t, std::uint16_t>>>;
+using word_of = std::conditional_t<Words == 1, X, word_of_bytes<word_size<X, Words>>>;
 
 /// The state of word(0), word(1), ...
 template <class X, class Word>
 constexpr X from_words(const Word& word) {
   return host::assembled<X>([&]<std::size_t K>(place<K>) {
-    return std::bit_cast<std::tuple_element_t<K, scalars_in<X>>>(word(index{K}));
+    using scalar = std::tuple_element_t<K, scalars_in<X>>;
+    return std::bit_cast<scalar>(static_cast<word_of_bytes<sizeof(scalar)>>(word(index{K})));
   });
 }
 /// put(0, word 0 of x), put(1, word 1), ...
 template <class Word, class X, class Put>
 constexpr void to_words(const X& x, const Put& put) {
-  host::each_scalar(x, [&](const auto k, const auto& scalar) { put(index{k}, std::bit_cast<Word>(scalar)); });
+  host::each_scalar(x, [&](const auto k, const auto& scalar) {
+    put(index{k}, static_cast<Word>(std::bit_cast<word_of_bytes<sizeof(scalar)>>(scalar)));
+  });
 }
-
-/// The bytes of a state's widest scalar, and the unsigned integer of so many.
-template <class State>
-inline constexpr std::size_t widest_scalar = []<class... T>(std::type_identity<std::tuple<T...>>) {
-  return std::max({sizeof(T)...});
-}(std::type_identity<scalars_in<State>>{});
-template <std::size_t Bytes>
-using integer_of = std::conditional_t<Bytes == 1, bool,
-                                      std::conditional_t<Bytes == 2, std::uint16_t,
-                                                         std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
 
 }  // namespace regroup::host
