@@ -222,8 +222,8 @@ void normalise(const Executor& ex, const View& x, const view<Y>& y, const softma
   } else if (in.length() == 0 && !is_collective<Executor>) {
     return;  // nothing is written, however many rows of nothing there are
   }
-  each_row_of<element_of_view<View>, Y>(ex, in, out, seen,
-                                        look<from_state<Map<Real>, Real, places>>{{seen, put ? &*put : nullptr}});
+  const look<from_state<Map<Real>, Real, places>> look{{seen, put ? &*put : nullptr}};
+  softmax_parts::each_row_of<element_of_view<View>, Y>(ex, in, out, seen, look);
 }
 
 }  // namespace softmax_parts
@@ -273,8 +273,8 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   const auto put = verbs::output(x, std::forward<Out>(out), in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
   using verb = softmax_parts::from_state<softmax_parts::no_map, real, decltype(put)>;
-  using x = element_of_view<View>;
-  softmax_parts::each_row_of<x, x>(worker_of(ex), in, std::nullopt, seen, softmax_parts::look<verb>{{seen, &put}});
+  const softmax_parts::look<verb> look{{seen, &put}};
+  softmax_parts::each_row_of<element_of_view<View>, element_of_view<View>>(worker_of(ex), in, std::nullopt, seen, look);
 }
 
 }  // namespace regroup
