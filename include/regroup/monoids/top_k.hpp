@@ -105,6 +105,7 @@ class top_k {
           }
         }
       }
+      if (!has_last_ && count_ >= k_) drop();
     }
     /// The k largest, in a state that room(count) makes.
     template <class Room>
@@ -143,11 +144,15 @@ class top_k {
         if (!has_last_ || before(best_[count_], last_)) ++count_;
       }
       if (count_ < 2 * k_) return;
+      drop();
+      if (!std::exchange(has_floor_, true)) raise(floor_of(tile, k_));
+    }
+    /// All but the k largest.
+    constexpr void drop() {
       select(best_, k_, count_);
       last_ = best_[k_ - 1];
       least_ = last_.value;
       has_last_ = true;
-      if (!std::exchange(has_floor_, true)) raise(floor_of(tile, k_));
     }
     /// No smaller value comes in; one that equals it may.
     constexpr void raise(T floor) {
