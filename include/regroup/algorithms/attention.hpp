@@ -4,6 +4,9 @@
 // threads, strides, pages, and grouped or repeated heads: its order (attention_fold.hpp) depends on its keys only.
 #pragma once
 
+#include <cstddef>
+#include <limits>
+
 #include "regroup/algorithms/attention_state.hpp"
 
 namespace regroup {
@@ -75,6 +78,15 @@ void attention(const Executor& ex, const ragged_queries<T>& q, const Keys& keys,
   const shape tokens = {work.outer()[1], work.outer()[0]};
   attention_fold::require_ragged_output(tokens, work.dv(), to.extents());
   attention_fold::attend(worker_of(ex), work, to.permuted({1, 0, 2}), options, options.logsumexp.transposed(tokens));
+}
+
+/// A sentence for keys and values that come apart.
+template <executor Executor, class Q, class K, class V, class... Rest>
+requires requires(const Q& q, const K& k, const V& v) { view(q), view(k), view(v); }
+void attention(const Executor&, const Q&, const K&, const V&, Rest&&...) {
+  static_assert(sizeof...(Rest) == std::numeric_limits<std::size_t>::max(),
+                "regroup: keys and values are one argument, which says how they lie: attention(par, q, dense(k, v), out), or "
+                "paged or ragged");
 }
 
 }  // namespace regroup
