@@ -198,13 +198,13 @@ template <class X>
 void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, std::nullopt_t, scaled<widened<X>> seen,
                        const look_of<no_map, widened<X>>& look);
 
-/// each_row, compiled or not.
+/// each_row, compiled, or this one, or another executor's, found by its arguments.
 template <class X, class Y, class Executor, class In, class... Rest>
 void each_row_of(const Executor& ex, const In& in, const Rest&... rest) {
   if constexpr (has_row_kernels<X, Y> && requires { softmax_parts::each_row_compiled(ex, in, rest...); }) {
     softmax_parts::each_row_compiled(ex, in, rest...);
   } else {
-    softmax_parts::each_row(ex, in, rest...);
+    each_row(ex, in, rest...);
   }
 }
 
