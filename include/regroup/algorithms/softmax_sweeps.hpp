@@ -102,7 +102,10 @@ class near_sweep {
   }
   [[nodiscard]] Real largest(Real found, const X* x) const {
     const Real m = detail::peak<Real>{}.lower(found);
-    if (math::is_finite(m)) return m;
+    return math::is_finite(m) ? m : largest_of_any(x);
+  }
+  /// Not inlined, since it chooses an instruction set by itself.
+  [[gnu::noinline]] Real largest_of_any(const X* x) const {
     return maximum_of(seen_, [&](const auto& largest) {
       return host::fold_source(largest, strided<const X>{x, form_.length, 1});
     });
