@@ -6,14 +6,14 @@
 
 namespace regroup::softmax_parts {
 
-template <class X, class Y, class Map>
-void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, const row_slices<Y>& out,
-                       scaled<widened<X>> seen, const look_of<Map, widened<X>>& look) {
+template <class X, class Y, class Real, class Map>
+void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, const row_slices<Y>& out, scaled<Real> seen,
+                       const look_of<Map, Real>& look) {
   softmax_parts::each_row(ex, in, out, seen, look);
 }
-template <class X>
-void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, std::nullopt_t, scaled<widened<X>> seen,
-                       const look_of<no_map, widened<X>>& look) {
+template <class X, class Real>
+void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, std::nullopt_t, scaled<Real> seen,
+                       const look_of<no_map, Real>& look) {
   softmax_parts::each_row(ex, in, std::nullopt, seen, look);
 }
 

@@ -40,7 +40,7 @@ constexpr index tiles_of(index n) noexcept { return n / tile_elements + (n % til
 /// a := a b, moving what can be moved.
 template <class M>
 constexpr void combine_into(const M& m, state_of<M>& a, state_of<M> b) {
-  a = m(std::move(a), std::move(b));
+  a = state_of<M>(m(std::move(a), std::move(b)));  // a combine may return a reference to its argument
 }
 
 /// a b, where there may be nothing on the left.
@@ -53,7 +53,7 @@ constexpr state_of<M> joined(const M& m, const std::optional<state_of<M>>& a, st
 template <class M>
 constexpr state_of<M> perfect(const M& m, std::span<state_of<M>> xs) {
   for (std::size_t n = xs.size(); n > 1; n = (n + 1) / 2) {
-    for (std::size_t k = 0; k < n / 2; ++k) xs[k] = m(std::move(xs[2 * k]), std::move(xs[2 * k + 1]));
+    for (std::size_t k = 0; k < n / 2; ++k) xs[k] = state_of<M>(m(std::move(xs[2 * k]), std::move(xs[2 * k + 1])));
     if (n % 2 == 1) xs[n / 2] = std::move(xs[n - 1]);
   }
   return std::move(xs[0]);

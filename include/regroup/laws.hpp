@@ -72,7 +72,7 @@ state_of<M> fold(const M& m, std::span<const state_of<M>> states, grouping g = {
   if (n == 1) return states[0];
   if (g.word == 0) {
     state_of<M> s = states[0];
-    for (std::size_t i = 1; i < n; ++i) s = m(std::move(s), states[i]);
+    for (std::size_t i = 1; i < n; ++i) s = state_of<M>(m(std::move(s), states[i]));
     return s;
   }
   if (g.word == 1) {
@@ -161,7 +161,7 @@ bool identity_anywhere(const M& m, std::span<const state_of<M>> states, grouping
     state_of<M> operator()(state_of<M> a, state_of<M> b) const {
       draw = mix(draw);
       if (draw % 3 == 0) a = m(m.identity(), std::move(a));
-      if (draw % 5 == 0) b = m(std::move(b), m.identity());
+      if (draw % 5 == 0) b = state_of<M>(m(std::move(b), m.identity()));
       auto s = m(std::move(a), std::move(b));
       return draw % 7 < 3 ? m(std::move(s), m(m.identity(), m.identity())) : s;
     }
@@ -210,7 +210,7 @@ bool sharding(const M& m, std::span<const state_of<M>> states, std::uint64_t wor
   const auto order = shuffled(shards.size(), word);
   for (std::size_t i = 0; i < shards.size(); ++i) {
     const auto shard = shards[shuffle ? order[i] : i];
-    merged = m(std::move(merged), fold(m, shard));
+    merged = state_of<M>(m(std::move(merged), fold(m, shard)));
     answer = regroup::lower(m, merged);
     in_order.append(shard);
   }

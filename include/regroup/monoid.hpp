@@ -103,12 +103,13 @@ namespace probe {
 template <class Tile>
 struct tiles {
   template <class Body>
-  void operator()(const Body& body) const;
+  void operator()(const Body&) const {}
 };
 }  // namespace probe
-/// `lift_tiles(const auto& each) const`, beside `lift_tile`, returns the state of many tiles: `each(body)` calls body(tile) for
-/// them in position order. For states that are large, or tell what of later tiles can be left out. seq and par call it for any
-/// tiles that follow one another. Only for a monoid that is exact: it returns the bits of lift_tile's states combined.
+/// `lift_tiles(const auto& each) const`, beside `lift_tile`, returns the state of one or more tiles: `each(body)`, to be called
+/// once, calls body(const auto& tile) for them in position order. For states that are large, or tell what of later tiles can be
+/// left out. seq and par call it for any tiles that follow one another. Only for a monoid that is exact: it returns the bits of
+/// lift_tile's states combined.
 template <class M, class Tile>
 concept has_lift_tiles = is_exact<M> && has_lift_tile<M, Tile> && !has_members<M> &&
     requires(const M& m, const probe::tiles<Tile>& each) { m.lift_tiles(each); };

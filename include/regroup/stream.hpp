@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "regroup/executor.hpp"
+#include "regroup/host/folds.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/require_monoid.hpp"
 #include "regroup/saving.hpp"

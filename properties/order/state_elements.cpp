@@ -60,7 +60,23 @@ struct two_in_one_word {
   std::int32_t a, b;
   double c;
 };
+struct beside_padding {  // that has no name
+  char a, b;
+  int : 32;
+  int c;
+};
+#pragma pack(push, 2)
+struct packed {
+  char a;
+  std::int32_t b;
+};
+#pragma pack(pop)
+struct over_two_words {
+  packed p;
+  std::int32_t c, d;
+};
 static_assert(regroup::host::words_of<two_in_one_word>() == 1);
+static_assert(regroup::host::words_of<beside_padding>() == 1 && regroup::host::words_of<over_two_words>() == 1);
 
 /// Mixes every member of the left state with another of the right one: neither associative nor commutative, so that every tree
 /// has a state of its own. The identity, and nothing else, begins with 0. Members are whole numbers that a float has.

@@ -248,3 +248,21 @@ TEST(states, bools_chars_and_bit_references) {
     EXPECT_TRUE(regroup::reduce(ex, bits, any_set{}));
   });
 }
+
+/// Adds to its left argument where it may, and returns that.
+struct joining {
+  static constexpr bool is_exact = true;
+  std::string identity() const { return {}; }
+  std::string lift(char c) const { return {c}; }
+  std::string&& operator()(std::string&& a, const std::string& b) const { return std::move(a += b); }
+  std::string operator()(const std::string& a, const std::string& b) const { return a + b; }
+};
+TEST(states, a_combine_that_returns_its_argument) {
+  std::string all;
+  for (int i = 0; i < 20'000; ++i) all += static_cast<char>('a' + i * 7919 % 26);
+  const std::vector<char> xs(all.begin(), all.end());
+  with_executors([&](const auto& ex) { EXPECT_EQ(regroup::reduce(ex, xs, joining{}), all); });
+  regroup::accumulator<joining, char> acc{joining{}};
+  acc.push(xs);
+  EXPECT_EQ(acc.value(), all);
+}

@@ -191,12 +191,12 @@ struct no_map {
 /// program that calls softmax would take four times as long to compile. (Signatures of names that all compilers mangle alike.)
 template <class Map, class Real>
 using look_of = look<from_state<Map, Real, verbs::places<Real>>>;
-template <class X, class Y, class Map>
-void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, const row_slices<Y>& out,
-                       scaled<widened<X>> seen, const look_of<Map, widened<X>>& look);
-template <class X>
-void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, std::nullopt_t, scaled<widened<X>> seen,
-                       const look_of<no_map, widened<X>>& look);
+template <class X, class Y, class Real, class Map>
+void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, const row_slices<Y>& out, scaled<Real> seen,
+                       const look_of<Map, Real>& look);
+template <class X, class Real>
+void each_row_compiled(const host::pool& ex, const row_slices<const X>& in, std::nullopt_t, scaled<Real> seen,
+                       const look_of<no_map, Real>& look);
 
 /// each_row, compiled, or this one, or another executor's, found by its arguments.
 template <class X, class Y, class Executor, class In, class... Rest>
@@ -272,7 +272,7 @@ void logsumexp(const Executor& ex, const View& x, Out&& out, const logsumexp_opt
   const auto in = softmax_parts::rows_along(x, options.axis, "logsumexp");
   const auto put = verbs::output(x, std::forward<Out>(out), in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
-  using verb = softmax_parts::from_state<softmax_parts::no_map, real, decltype(put)>;
+  using verb = softmax_parts::from_state<softmax_parts::no_map, real, std::remove_const_t<decltype(put)>>;
   const softmax_parts::look<verb> look{{seen, &put}};
   softmax_parts::each_row_of<element_of_view<View>, element_of_view<View>>(worker_of(ex), in, std::nullopt, seen, look);
 }

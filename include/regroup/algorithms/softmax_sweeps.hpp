@@ -25,7 +25,7 @@
 #include "regroup/algorithms/softmax_kernels.hpp"
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/host/dispatch.hpp"
-#include "regroup/host/lanes.hpp"
+#include "regroup/host/folds.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup {

@@ -19,6 +19,7 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/beside.hpp"
+#include "regroup/host/folds.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/matrix_columns.hpp"
 
@@ -60,10 +61,14 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
-/// Whether the rows of a batch, enough of them for a group, stand side by side, or are contiguous and of at most `longest`.
+/// Whether the rows of a batch, enough of them for a group, stand side by side, or are contiguous and short: of at most `longest`,
+/// and, unless they are as short as a piece, not many fewer than whole groups have.
 template <gridded Batch>
 bool are_columns_or_short(const Batch& b, index longest) {
-  return group_rows(b, b, longest) > 1 && (b.grid_at(0, abreast).pitch == 1 || b.grid_at(0, abreast).stride == 1);
+  if (group_rows(b, b, longest) <= 1) return false;
+  const auto g = b.grid_at(0, abreast);
+  const index missing = groups_of(b.size()) * abreast - b.size();
+  return g.stride != 1 ? g.pitch == 1 : g.length <= piece_elements || 3 * missing <= b.size();
 }
 /// The rows of an equal share of n rows, in whole groups: each of `workers` gets equally many shares, of at most `most` rows.
 constexpr index equal_share(index n, index workers, index most) {

@@ -14,6 +14,7 @@
 #include "regroup/host/abreast.hpp"
 #include "regroup/host/columns.hpp"
 #include "regroup/host/dispatch.hpp"
+#include "regroup/host/folds.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/source.hpp"
 

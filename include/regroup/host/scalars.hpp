@@ -185,8 +185,25 @@ inline constexpr std::size_t widest_scalar = []<class... T>(std::type_identity<s
   return std::max({sizeof(T)...});
 }(std::type_identity<scalars_in<State>>{});
 
+/// Whether the K-th scalar of an X is in the low bits of its K-th word, and nothing but padding is in the others.
+template <class X, class Word, std::size_t... K>
+constexpr bool begin_words(std::index_sequence<K...>) {
+  const auto begins = []<std::size_t W>(place<W>) {
+    constexpr std::size_t bits = 8 * sizeof(std::tuple_element_t<W, scalars_in<X>>);
+    std::array<Word, sizeof...(K)> words{};
+    words[W] = static_cast<Word>(bits < 8 * sizeof(Word) ? 1 | ~std::uint64_t{0} << bits % 64 : 1);
+    bool is_so = true;
+    const auto x_of_one = std::bit_cast<X>(words);
+    host::each_scalar(x_of_one, [&](const auto k, const auto& x) {
+      is_so &= (x != std::remove_cvref_t<decltype(x)>{}) == (k == W);
+    });
+    return is_so;
+  };
+  return (begins(place<K>{}) && ...);
+}
+
 /// The number of words of a state: of its scalars, where each begins a word as large as the widest (of 2, 4 or 8 bytes), whether
-/// it fills that or padding does; else 1, the state itself.
+/// it fills that or padding does, as the compiler can see; else 1, the state itself.
 template <class X>
 constexpr index words_of() {
   if constexpr (!is_split<X>() || !std::is_trivially_copyable_v<X>) {
@@ -194,11 +211,17 @@ constexpr index words_of() {
   } else {
     return []<class... T>(std::type_identity<std::tuple<T...>>) {
       constexpr std::size_t size = widest_scalar<X>, count = sizeof...(T);
-      constexpr bool are_equal = ((sizeof(T) == size) && ...);
-      // Where nothing asks for more alignment than scalars do, no word is all padding, and so none holds two of them.
-      constexpr bool are_padded = alignof(X) == size && std::endian::native == std::endian::little;
-      constexpr bool are_words = size == 2 || size == 4 || size == 8;
-      return are_words && sizeof(X) == count * size && (are_equal || are_padded) ? index{count} : index{1};
+      if constexpr ((size == 2 || size == 4 || size == 8) && sizeof(X) == count * size) {
+        if constexpr (((sizeof(T) == size) && ...)) {
+          return index{count};
+        } else if constexpr (requires {
+                               typename std::bool_constant<host::begin_words<X, word_of_bytes<size>>(
+                                   std::make_index_sequence<count>{})>;
+                             }) {
+          return host::begin_words<X, word_of_bytes<size>>(std::make_index_sequence<count>{}) ? index{count} : index{1};
+        }
+      }
+      return index{1};
     }(std::type_identity<scalars_in<X>>{});
   }
 }

@@ -60,7 +60,7 @@ template <class M, class X, class Generate, class Options, class Reference>
 class checker {
  public:
   checker(const M& m, const Generate& generate, const Options& options, const Reference& reference)
-      : m_(m), draws_(generate, std::is_trivially_copyable_v<state_of<M>>), options_(options), reference_(reference) {
+      : m_(m), draws_(generate, host::copies_scalars<state_of<M>>()), options_(options), reference_(reference) {
     algebra(laws_);
     if (options.idempotent) {
       laws_.push_back({"idempotence", strength::within, 24, false, 1,

@@ -89,9 +89,9 @@ class draws {
 
  private:
   /// What a trial's words stand for; where the last are to be rare, at least two.
-  sequence<X> drawn(const trial& t, bool are_rare, bool special) const {
+  sequence<X> drawn(const trial& t, bool rare_ones, bool special) const {
     sequence<X> xs;
-    if (are_rare && t.elements.size() == 1) {
+    if (rare_ones && t.elements.size() == 1) {
       choices simplest({}, special);
       xs.push_back(generate_(simplest));
     }

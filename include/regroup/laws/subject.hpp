@@ -166,21 +166,6 @@ void algebra(std::vector<law<M, X>>& all) {
       }
     });
   }
-  using tile = host::tile<host::load_from<X>>;
-  if constexpr (has_lift_tiles<M, tile>) {
-    add("lift of tiles = lifts of each", strength::bitwise, 3, [](const scene& s) {
-      s.equal.names = {{"lift_tiles", "lift_tile of each, combined"}};
-      const cuts at = groups(s.xs.size(), 3, s.word);
-      const auto each = [&](const auto& body) {
-        for (std::size_t g = 0; g < 3; ++g) {
-          if (at[g] < at[g + 1]) body(tile{{s.xs.data() + at[g]}, static_cast<index>(at[g + 1] - at[g])});
-        }
-      };
-      std::optional<State> combined;
-      each([&](const tile& t) { combined.emplace(regroup::joined(s.exact, combined, s.exact.lift_tile(t))); });
-      if (combined) s.equal(s.exact.lift_tiles(each), *combined);
-    });
-  }
   add("lower is pure", strength::bitwise, 1, [](const scene& s) {
     s.equal.names = {{"state before", "state after"}, {"first answer", "second answer"}};
     lower_is_pure(s.exact, operands(s, 1)[0], s.equal);
@@ -239,7 +224,7 @@ inline constexpr int thread_counts[] = {2, 3, 7};
 /// The elements again and again, until threads share them for certain.
 template <class M, class X>
 auto shared(const scene<M, X>& s) {
-  const index n = (std::is_trivially_copyable_v<state_of<M>> ? 17 : 5) * tile_elements + 1;
+  const index n = (host::copies_scalars<state_of<M>>() ? 17 : 5) * tile_elements + 1;
   return generate(n, [xs = s.xs](index i) -> const X& { return xs[static_cast<std::size_t>(i) % xs.size()]; });
 }
 
@@ -256,6 +241,23 @@ void executors(std::vector<law<M, X>>& all) {
         s.equal.names = {{"seq", "balanced fold"}};
         s.equal(folded(1, s.exact, s.xs), fold(s.m, s.lifted().all(), {2}));
       });
+  using tile = host::tile<host::load_from<X>>;
+  if constexpr (has_lift_tiles<M, tile>) {
+    all.push_back({"lift of tiles = lifts of each", strength::bitwise, 8, true, 3, [](const scene& s) {
+      s.equal.names = {{"lift_tiles", "lift_tile of each, combined"}};
+      const cuts at = groups(s.xs.size(), 3, s.word);
+      const auto each = [&](const auto& body) {
+        for (std::size_t g = 0, most = tile_elements; g < 3; ++g) {
+          for (std::size_t first = at[g]; first < at[g + 1]; first += most) {
+            body(tile{{s.xs.data() + first}, static_cast<index>(std::min(most, at[g + 1] - first))});
+          }
+        }
+      };
+      std::optional<state_of<M>> combined;
+      each([&](const tile& t) { combined.emplace(regroup::joined(s.exact, combined, s.exact.lift_tile(t))); });
+      if (combined) s.equal(s.exact.lift_tiles(each), *combined);
+    }});
+  }
   add("2, 3 and 7 threads = seq", strength::bitwise, [](const scene& s) {
     s.equal.left_name = "threads";
     s.equal.right_name = "seq";

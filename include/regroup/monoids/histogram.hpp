@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Counts of the elements in equal bins of [lo, hi]: vectors of counts under addition. Every element falls into the bin that
-// NumPy chooses: computed by division, then corrected by the edges of linspace. Level: element; tiles are counted into
+// NumPy chooses: computed by a reciprocal, then corrected by the edges of linspace. Level: element; tiles are counted into
 // one vector, without one for each element. Commutes and associates bitwise.
 #pragma once
 

@@ -135,7 +135,7 @@ class top_k {
       return is_later ? all([&](T x) { return x <= least_; }) : all([&](T x) { return x < least_; });
     }
     template <class Tile>
-    constexpr void take(const Tile& tile, index first, index end) {
+    [[gnu::always_inline]] constexpr void take(const Tile& tile, index first, index end) {
       if (count_ + static_cast<std::size_t>(end - first) > best_.size()) best_.resize(2 * count_ + 64);
       for (index i = first; i < end; ++i) {
         const T x = value(tile, i);
@@ -198,7 +198,7 @@ class top_k {
   /// A value that at least k of a tile's elements reach, if so many are no NaN: the k-th of the maxima of strided groups, at
   /// least twice as many. The lowest of all where groups would be small.
   template <class Tile>
-  static constexpr T floor_of(const Tile& tile, std::size_t k) {
+  [[gnu::always_inline]] static constexpr T floor_of(const Tile& tile, std::size_t k) {
     constexpr std::size_t most = 512;
     const std::size_t groups = k > most ? k : std::bit_ceil(std::max<std::size_t>(2 * k, 64));
     if (groups > most || tile.size() < 4 * static_cast<index>(groups)) return detail::least<T>;
