@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A call on a stack of its own that can stop in the middle and be resumed: a thread of an emulated block. A POSIX context
 // begins it; after that it jumps, since swapcontext asks the operating system for signal masks: four fifths of a kernel's time.
-// AddressSanitizer is told of every switch, or it would take a fiber's frames for a broken stack. A stack begins as NaN: what
-// nobody has set is then not by chance what an earlier block left there.
+// AddressSanitizer is told of every switch, or it would take a fiber's frames for a broken stack. A stack begins as numbers
+// that nothing computes: what nobody has set is then not by chance what an earlier block left there. (NaN is what attention
+// computes once more.)
 #pragma once
 
 #include <dlfcn.h>
@@ -35,7 +36,7 @@ class fiber {
 
   void restart() {
     forget_frames();
-    std::memset(stack_.get() + (stack_bytes - frames_bytes), 0xff, frames_bytes);
+    std::memset(stack_.get() + (stack_bytes - frames_bytes), 0x41, frames_bytes);  // floats of 12.08
     getcontext(&beginning_);
     beginning_.uc_stack.ss_sp = stack_.get();
     beginning_.uc_stack.ss_size = stack_bytes;
