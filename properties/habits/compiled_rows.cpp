@@ -9,9 +9,10 @@ void all(const regroup::view<const X>& x, const regroup::view<Y>& y, const regro
   regroup::log_softmax(regroup::seq, x, y, {.axis = 0});
   regroup::logsumexp(regroup::par, x, logsumexp);
 }
-template void all(const regroup::view<const float>&, const regroup::view<float>&, const regroup::view<float>&);
-template void all(const regroup::view<const double>&, const regroup::view<double>&, const regroup::view<double>&);
-template void all(const regroup::view<const regroup::float16>&, const regroup::view<regroup::float16>&, const regroup::view<float>&);
-template void all(const regroup::view<const regroup::float16>&, const regroup::view<float>&, const regroup::view<float>&);
-template void all(const regroup::view<const regroup::bfloat16>&, const regroup::view<regroup::bfloat16>&, const regroup::view<float>&);
-template void all(const regroup::view<const regroup::bfloat16>&, const regroup::view<float>&, const regroup::view<float>&);
+using regroup::bfloat16, regroup::float16, regroup::view;
+template void all(const view<const float>&, const view<float>&, const view<float>&);
+template void all(const view<const double>&, const view<double>&, const view<double>&);
+template void all(const view<const float16>&, const view<float16>&, const view<float>&);
+template void all(const view<const float16>&, const view<float>&, const view<float>&);
+template void all(const view<const bfloat16>&, const view<bfloat16>&, const view<float>&);
+template void all(const view<const bfloat16>&, const view<float>&, const view<float>&);

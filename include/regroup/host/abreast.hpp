@@ -61,8 +61,8 @@ index group_rows(const In& in, const Out& out, index longest) {
   const bool lie_apart = x.stride != 1 || y.stride != 1;
   return std::min(x.rows, y.rows) >= abreast / 2 && x.length > 0 && (lie_apart || x.length <= longest) ? abreast : 1;
 }
-/// Whether the rows of a batch, enough of them for a group, stand side by side, or are contiguous and short: of at most `longest`,
-/// and, unless they are as short as a piece, not many fewer than whole groups have.
+/// Whether the rows of a batch, enough of them for a group, stand side by side, or are contiguous and short: of at most
+/// `longest`, and, unless they are as short as a piece, not many fewer than whole groups have.
 template <gridded Batch>
 bool are_columns_or_short(const Batch& b, index longest) {
   if (group_rows(b, b, longest) <= 1) return false;

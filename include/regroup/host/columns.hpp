@@ -58,7 +58,8 @@ template <class State, std::size_t Width>
 class columns<State, Width> {
   /// A bool beside wider scalars stands as an integer of the widest: lanes of one width become packs.
   template <class T>
-  using kept = std::conditional_t<std::is_same_v<T, bool> && (widest_scalar<State> > 1), word_of_bytes<widest_scalar<State>>, T>;
+  using kept =
+      std::conditional_t<std::is_same_v<T, bool> && (widest_scalar<State> > 1), word_of_bytes<widest_scalar<State>>, T>;
   template <std::size_t K, class T>
   struct column {  // a tuple would clear them
     std::array<kept<T>, Width> values;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tiles of a source, one after another, to a forest or a state; and those of many short sources, some at a time. Level: tile.
+// The tiles of a source, one after another, to a forest or a state; and short sources, many at a time. Level: tile.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +28,8 @@ template <class M, class X>
 inline constexpr bool lifts_tiles = [] {
   using some = tile<load_from<X>>;
   static_assert(has_lift_tiles<M, some> || !requires(M& any, const probe::tiles<some>& each) { any.lift_tiles(each); },
-                "regroup: `lift_tiles` is const, stands beside a `lift_tile`, and belongs to a monoid that declares itself exact; "
-                "nothing would call this one");
+                "regroup: `lift_tiles` is const, stands beside a `lift_tile`, and belongs to a monoid that declares itself "
+                "exact; nothing would call this one");
   return has_lift_tiles<M, some>;
 }();
 

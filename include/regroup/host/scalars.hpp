@@ -202,8 +202,8 @@ constexpr bool begin_words(std::index_sequence<K...>) {
   return (begins(place<K>{}) && ...);
 }
 
-/// The number of words of a state: of its scalars, where each begins a word as large as the widest (of 2, 4 or 8 bytes), whether
-/// it fills that or padding does, as the compiler can see; else 1, the state itself.
+/// The number of words of a state: of its scalars, where each begins a word as large as the widest (of 2, 4 or 8 bytes),
+/// whether it fills that or padding does, as the compiler can see; else 1, the state itself.
 template <class X>
 constexpr index words_of() {
   if constexpr (!is_split<X>() || !std::is_trivially_copyable_v<X>) {
