@@ -101,7 +101,7 @@ inline constexpr bool is_quick = [] {
 
 namespace probe {
 template <class Tile>
-struct tiles {
+struct tiles {  // none, to ask whether a monoid would take them
   template <class Body>
   void operator()(const Body&) const {}
 };

@@ -65,7 +65,7 @@ class fiber {
 
  private:
   static constexpr std::size_t stack_bytes = std::size_t{256} << 10;
-  static constexpr std::size_t frames_bytes = std::size_t{16} << 10;  // what a kernel's frames reach, at the stack's end
+  static constexpr std::size_t frames_bytes = std::size_t{16} << 10;  // the end of the stack, where frames begin
 
   static void enter(unsigned high, unsigned low) {
     auto& self = *reinterpret_cast<fiber*>(std::uintptr_t{high} << 32 | low);

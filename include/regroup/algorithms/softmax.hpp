@@ -14,6 +14,7 @@
 
 #include "regroup/algorithms/softmax_abreast.hpp"
 #include "regroup/algorithms/softmax_columns.hpp"
+#include "regroup/algorithms/softmax_far.hpp"
 #include "regroup/algorithms/softmax_sweeps.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/reduce.hpp"
@@ -188,7 +189,8 @@ struct no_map {
 };
 
 /// each_row on a CPU's threads where there are row_kernels from X to Y (or, without outputs, of X), compiled by the library: a
-/// program that calls softmax would take four times as long to compile. (Signatures of names that all compilers mangle alike.)
+/// program that calls softmax would take more than twice as long to compile. (Signatures of names that all compilers mangle
+/// alike.)
 template <class Map, class Real>
 using look_of = look<from_state<Map, Real, verbs::places<Real>>>;
 template <class X, class Y, class Real, class Map>

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of softmax are swept, in four ways (one is softmax_abreast.hpp) with one meaning and the same bits. A row x
-// folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs y[i] = map(x[i], exp(x[i] - M)),
-// or nothing.
+// How rows of softmax are swept, in four ways (two are softmax_abreast.hpp and softmax_far.hpp) with one meaning and the same
+// bits. A row x folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs
+// y[i] = map(x[i], exp(x[i] - M)), or nothing.
 //   near_sweep: contiguous rows that fit a cache, on one thread: every exponential is computed once, and a row is written
 //               while the weights of the next one are computed (softmax_kernels.hpp)
 //   tile_sweep: any row, its tiles swept like rows, by an executor's threads; tiles that are not contiguous are copied
-//   far_sweep:  a row of types that the library has no loops for, by folds that an executor spreads over its threads
 // Level: lane.
 #pragma once
 
@@ -305,50 +304,6 @@ class tile_sweep {
   row_form<Real> whole_;
   index chunk_tiles_;
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
-};
-
-/// y[i] = map(x[i], weight(x[i])), and the map's output at its target, by an executor's threads.
-template <executor Executor, class X, class Y, class Map, std::floating_point Real>
-void write_row(const Executor& ex, const strided<X>& x, const strided<Y>& y, const Map& map, const weight<Real>& w) {
-  ex.for_each(tiles_of(x.count), static_cast<double>(tile_elements), [&](index t) {
-    const index first = t * tile_elements;
-    const index last = std::min(first + tile_elements, x.count);
-    host::dispatch([&] {
-      for (index i = first; i < last; ++i) y[i] = static_cast<Y>(map(x[i], w(x[i])));
-    });
-  });
-  if constexpr (requires { map.finish(y); }) {
-    if (map.target >= 0 && map.target < x.count) map.finish(y);
-  }
-}
-
-/// Sweeps any row, from any type to any other, by an executor's folds.
-template <executor Executor, std::floating_point Real>
-class far_sweep {
- public:
-  far_sweep(const Executor& ex, scaled<Real> seen) : ex_(ex), seen_(seen) {}
-
-  template <class In, class Out, class Look>
-  void row(const In& in, const Out& out, index row, const Look& look) const {
-    const auto x = in[row];
-    const auto state = state_of_row(x.size(), seen_, [&](const auto& m) { return fold(x, m); });
-    if constexpr (std::same_as<Out, std::nullopt_t>) {
-      look(row, state);
-    } else {
-      write_row(ex_, x, out[row], look(row, state), weight<Real>{seen_, state.m});
-    }
-  }
-
- private:
-  template <class Row, class M>
-  state_of<M> fold(const Row& row, const M& m) const {
-    state_of<M> result = m.identity();
-    ex_.fold(single{row}, m, [&](index, const state_of<M>& s) { result = s; });
-    return result;
-  }
-
-  const Executor& ex_;
-  scaled<Real> seen_;
 };
 
 }  // namespace softmax_parts

@@ -79,7 +79,7 @@ class top_k {
   }
 
  private:
-  /// Fewer than 2k elements, among them the k largest so far. When they have become 2k, the k smaller ones are dropped.
+  /// The k largest elements so far, and others: where there are 2k or more, all but the k largest are dropped.
   class candidates {
    public:
     constexpr explicit candidates(std::size_t k) : k_(k) {}
