@@ -14,15 +14,17 @@
 namespace regroup::tiles {
 namespace {
 
-/// Whether lines are prefetched in the order in which they are read, rather than in memory's order. On AMD they are: pages are
-/// touched before, and each line is prefetched four times into the second cache. (A Zen 4, fp32: 25 GB/s; twice 22, once 19,
-/// and into the first cache 13.)
-inline bool asks_as_read() { return is_amd(); }
+/// Whether lines are prefetched in the order in which they are read, rather than in memory's order. On AMD before Zen 5 they
+/// are: pages are touched before, and each line is prefetched four times into the second cache. (A Zen 4, fp32: 25 GB/s; twice
+/// 22, once 19, and into the first cache 13. A Zen 5 has 28 so, and 32 in memory's order by the first cache.)
+inline bool asks_as_read() { return is_amd() && !asks_first_cache(); }
 /// In memory's order, whether lines are prefetched into the second cache, which can have more of them in flight. That pays for
 /// one query, which waits for memory (an Intel that reads 16.4 GB/s, fp32: 15.0 instead of 13.6). More queries compute longer
 /// and find their rows in the first cache.
 template <int Q>
-inline constexpr bool asks_second_cache = Q == 1;
+inline bool asks_second_cache() {
+  return Q == 1 && !asks_first_cache();
+}
 
 /// Has the addresses of pages translated ahead, as `find_pages` does, for `count` rows from `first` on, wherever they lie:
 /// rows are numbered through the tile's keys, then its values, then the next tile's keys. Prefetches one line of each row that
@@ -44,7 +46,7 @@ template <int Q, class T>
 [[gnu::always_inline]] inline void fetch(const T* row, index width, bool as_read) {
   const auto bytes = static_cast<std::size_t>(width) * sizeof(T);
   if (as_read) return fetch_lines<4>(row, bytes);
-  if (asks_second_cache<Q>) return fetch_lines<1>(row, bytes);
+  if (asks_second_cache<Q>()) return fetch_lines<1>(row, bytes);
   for (std::size_t at = 0; at < bytes; at += cache_line) __builtin_prefetch(reinterpret_cast<const char*>(row) + at, 0, 3);
 }
 
@@ -69,7 +71,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
   constexpr int w = Pack::width, parts = Products::parts, numbers = parts * Products::at_once;  // in a word
   const index steps = (t.d + Products::at_once - 1) / Products::at_once;
   const auto* const q = t.q + query * steps;
-  const bool is_last = j + G * w >= t.n, as_read = fetches && asks_as_read();
+  const bool is_last = j + G * w >= t.n, as_read = fetches && asks_as_read(), by_second = asks_second_cache<Q>();
   const T* const* const later = is_last ? t.v : t.k + j + G * w;
   const index width = is_last ? t.dv : t.d;
   rows_ahead<T> ahead({later, fetches && !as_read ? G * w : 0, width});
@@ -81,7 +83,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
     constexpr int pairs = std::max(w / 2 * std::countr_zero(unsigned{w}), 1), lines = w / apart;
     const int line = pair * lines / pairs;
     if ((pair + 1) * lines / pairs == line) return;
-    if (!as_read) return ahead.fetch_line(asks_second_cache<Q>);
+    if (!as_read) return ahead.fetch_line(by_second);
     if (c * numbers >= width) return;
     fetch_lines<4>(later[g * w + line * apart + c / w % apart] + c * numbers, cache_line);
   };
@@ -124,7 +126,7 @@ inline void score_group(const tile<typename Products::T>& t, index query, index 
       }
     });
   }
-  ahead.fetch_rest(asks_second_cache<Q>);
+  ahead.fetch_rest(by_second);
   unrolled<Q * G>([&](int i) { Products::score(acc[i], t).store(t.s + (query + i % Q) * tile_keys + j + i / Q * w); });
 }
 

@@ -3,6 +3,8 @@
 // each instruction set's file. Level: lane.
 #pragma once
 
+#include <algorithm>
+
 #include "packs.hpp"
 
 namespace regroup::tiles {
@@ -94,9 +96,15 @@ inline void store(const packs<Pack, 2>& v, T* to) {
 }
 template <class Pack, class T>
 inline void store_some(const packs<Pack, 2>& v, T* to, std::int64_t count) {
-  alignas(64) T each[static_cast<std::size_t>(2 * Pack::width)];
-  store<Pack>(v, each);
-  std::memcpy(to, each, static_cast<std::size_t>(count) * sizeof(T));
+  if constexpr (sizeof(T) == sizeof(typename Pack::Real)) {
+    unrolled<2>([&](int k) {
+      v[k].store_some(to + k * Pack::width, std::clamp<std::int64_t>(count - k * Pack::width, 0, Pack::width));
+    });
+  } else {
+    alignas(64) T each[static_cast<std::size_t>(2 * Pack::width)];
+    store<Pack>(v, each);
+    std::memcpy(to, each, static_cast<std::size_t>(count) * sizeof(T));
+  }
 }
 template <class Pack, class T>
 inline void store_past_caches(const packs<Pack, 2>& v, T* to) {

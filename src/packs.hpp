@@ -83,6 +83,15 @@ struct pack {
       return widened<T>(_mm256_maskz_loadu_epi16(static_cast<__mmask16>(mask), from));
     }
 #endif
+#ifdef __AVX2__
+    if constexpr (Bytes == 32 && std::is_same_v<T, float>) {
+      return {reinterpret_cast<vector>(_mm256_maskload_ps(from, __m256i(lanes_below(count))))};
+    } else if constexpr (Bytes == 32 && std::is_same_v<T, double>) {
+      return {reinterpret_cast<vector>(_mm256_maskload_pd(from, __m256i(lanes_below(count))))};
+    } else if constexpr (Bytes == 32) {
+      return widened<T>(words_below(from, count));
+    }
+#endif
     return load_each(from, count);
   }
   /// The bits in memory, unchanged: numbers, or pairs of 16-bit floats. `_some` loads the first `count` elements, then zeros.
@@ -123,7 +132,17 @@ struct pack {
     }
   }
   void store(Real* to) const { std::memcpy(to, &x, Bytes); }
+  /// The first `count` lanes.
   void store_some(Real* to, std::int64_t count) const {
+#ifdef __AVX512F__
+    const auto mask = (1u << count) - 1;
+    if constexpr (Bytes == 64 && is_float) return _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), __m512(x));
+    if constexpr (Bytes == 64 && !is_float) return _mm512_mask_storeu_pd(to, static_cast<__mmask8>(mask), __m512d(x));
+#endif
+#ifdef __AVX2__
+    if constexpr (Bytes == 32 && is_float) return _mm256_maskstore_ps(to, __m256i(lanes_below(count)), __m256(x));
+    if constexpr (Bytes == 32 && !is_float) return _mm256_maskstore_pd(to, __m256i(lanes_below(count)), __m256d(x));
+#endif
     for (int i = 0; i < count; ++i) to[i] = x[i];
   }
   static pack all(Real value) { return {value - vector{}}; }  // x - 0 is x, -0 too: a broadcast
@@ -174,11 +193,7 @@ struct pack {
     return {a.x > b.x ? a.x : b.x};
   }
   /// The lanes of a below `count`, then those of b.
-  static pack first(std::int64_t count, const pack& a, const pack& b) {
-    integers lane{};
-    for (int i = 0; i < width; ++i) lane[i] = i;
-    return {lane < static_cast<word>(count) ? a.x : b.x};
-  }
+  static pack first(std::int64_t count, const pack& a, const pack& b) { return {lanes_below(count) ? a.x : b.x}; }
   /// a with `value` in the lane `place`, if there is such a lane.
   static pack with(const pack& a, std::int64_t place, Real value) {
     integers lane{};
@@ -198,6 +213,12 @@ struct pack {
   }
 
  private:
+  /// All ones in the lanes below `count`.
+  static integers lanes_below(std::int64_t count) {
+    integers lane{};
+    for (int i = 0; i < width; ++i) lane[i] = i;
+    return lane < static_cast<word>(count);
+  }
   template <class T>
   static pack load_each(const T* from, std::int64_t count) {
     Real each[static_cast<std::size_t>(width)] = {};
@@ -216,6 +237,25 @@ struct pack {
   }
 #endif
 #ifdef __AVX2__
+  /// The first `count` words of 16 bits, then zeros: by no more than two loads, which may overlap.
+  template <class T>
+  static __m128i words_below(const T* from, std::int64_t count) {
+    const auto load_as = [from]<class Bits>(Bits bits, std::int64_t first) {
+      std::memcpy(&bits, from + first, sizeof bits);
+      return std::uint64_t{bits};
+    };
+    const auto last = [count](std::int64_t words) { return 16 * (count - words); };  // where the last ones begin, in bits
+    if (count >= 4) {
+      const std::uint64_t high = load_as(std::uint64_t{}, count - 4);
+      return _mm_set_epi64x(static_cast<long long>(count == 4 ? 0 : high >> (64 - last(4))),
+                            static_cast<long long>(load_as(std::uint64_t{}, 0)));
+    }
+    if (count >= 2) {
+      return _mm_set_epi64x(0, static_cast<long long>(load_as(std::uint32_t{}, 0) |
+                                                      load_as(std::uint16_t{}, count - 1) << last(1)));
+    }
+    return _mm_set_epi64x(0, count == 0 ? 0 : static_cast<long long>(load_as(std::uint16_t{}, 0)));
+  }
   template <class T>
   static pack widened(__m128i bits) {
     if constexpr (std::is_same_v<T, float16>) {
@@ -249,14 +289,49 @@ inline typename Pack::Real halved(Pack x, const Op& op) {
   });
   return x.x[0];
 }
-/// The same over N packs, a power of two, taken as one row of lanes.
+/// The same over N packs, a power of two, taken as one row of lanes; or only until one pack is left.
 template <class Pack, int N, class Op>
-inline typename Pack::Real halved(packs<Pack, N>& x, const Op& op) {
+inline Pack halved_to_pack(packs<Pack, N>& x, const Op& op) {
   unrolled<std::countr_zero(unsigned{N})>([&](auto step) {
     constexpr int h = N >> (decltype(step)::value + 1);
     unrolled<h>([&](int k) { x[k] = op(x[k], x[k + h]); });
   });
-  return halved(x[0], op);
+  return x[0];
+}
+template <class Pack, int N, class Op>
+inline typename Pack::Real halved(packs<Pack, N>& x, const Op& op) {
+  return halved(halved_to_pack<Pack, N>(x, op), op);
+}
+
+/// The first or the second halves of blocks of Block lanes, those of a and of b. No block leaves its lane of 16 bytes, if one
+/// holds it.
+template <int Block, int Half, class Pack>
+inline Pack halves_of_blocks(const Pack& a, const Pack& b) {
+  return {shuffled(a.x, b.x, [](int i) {
+    constexpr int n = Pack::width, half = Block / 2;
+    constexpr int unit = Block > lane_width<typename Pack::vector> ? n : lane_width<typename Pack::vector>;
+    const int place = i % unit % (unit / 2);
+    return i % unit / (unit / 2) * n + i / unit * unit + place / half * Block + place % half + Half * half;
+  })};
+}
+/// Folds the lanes of each of `rows` as `halved` does, all in one pack: that of x[place_to_fold<Pack>(k)] is in lane k. One
+/// shuffle serves two rows and more.
+template <class Pack, class Op>
+inline Pack folded(packs<Pack, Pack::width>& x, const Op& op) {
+  constexpr int n = Pack::width;
+  unrolled<std::countr_zero(unsigned{n})>([&](auto step) {
+    constexpr int block = n >> decltype(step)::value;
+    unrolled<block / 2>([&](int i) {
+      const Pack a = x[2 * i], b = x[2 * i + 1];
+      x[i] = op(halves_of_blocks<block, 0>(a, b), halves_of_blocks<block, 1>(a, b));
+    });
+  });
+  return x[0];
+}
+template <class Pack>
+constexpr std::int64_t place_to_fold(std::int64_t row) {
+  constexpr std::int64_t n = lane_width<typename Pack::vector>;
+  return row % n * (Pack::width / n) + row / n;
 }
 
 /// N packs that take each step of math.hpp together, since the chain of a single one is longer than the scheduler's window.

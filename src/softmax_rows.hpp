@@ -162,12 +162,19 @@ struct row_loops {
         Pack{Pack::load(to).x + w[k].x}.store(to);
       });
     }
-    /// lane[j] += lane[j + h] for h = L/2, ..., 1.
-    Real halved() {
-      for (index h = lanes / 2; h >= width; h /= 2) {
-        for (index j = 0; j < h; j += width) Pack{Pack::load(lane + j).x + Pack::load(lane + j + h).x}.store(lane + j);
+    /// lane[j] += lane[j + h] for h = L/2, ..., 1; or only as long as h is no less than a pack.
+    Real halved() { return tiles::halved(halved_to_pack(), sum); }
+    Pack halved_to_pack() {
+      if constexpr (lanes / width <= 16) {
+        packs<Pack, lanes / width> x;
+        unrolled<lanes / width>([&](int k) { x[k] = Pack::load(lane + k * width); });
+        return tiles::halved_to_pack<Pack, lanes / width>(x, sum);
+      } else {
+        for (index h = lanes / 2; h >= width; h /= 2) {
+          for (index j = 0; j < h; j += width) Pack{Pack::load(lane + j).x + Pack::load(lane + j + h).x}.store(lane + j);
+        }
+        return Pack::load(lane);
       }
-      return tiles::halved(Pack::load(lane), sum);
     }
     static Pack sum(const Pack& a, const Pack& b) { return {a.x + b.x}; }
   };
@@ -312,36 +319,6 @@ struct row_loops {
     outputs<>(f, row).finish();
   }
 };
-
-/// Chooses the loop for a call.
-template <class X, class Y, class Pack>
-struct any_row_loops {
-  using Real = widened<X>;
-  using form = row_form<Real>;
-  template <class Body>
-  static auto with(const form& f, row_map_kind kind, const Body& body) {
-    const bool of_weights = kind != row_map_kind::differences;
-    if (f.scale == 1) {
-      return of_weights ? body(row_loops<X, Y, Pack, true, false>{}) : body(row_loops<X, Y, Pack, false, false>{});
-    }
-    return of_weights ? body(row_loops<X, Y, Pack, true, true>{}) : body(row_loops<X, Y, Pack, false, true>{});
-  }
-  static Real largest(const form& f, const X* x) {
-    return with(f, row_map_kind::weights, [&](auto loops) { return loops.largest(f, x); });
-  }
-  static Real sweep(const form& f, const row_sweep<X, Y>& row, Real* leaves) {
-    return with(f, row.before.map.kind, [&](auto loops) { return loops.sweep(f, row, leaves); });
-  }
-  static void write(const form& f, const row_outputs<X, Y>& row) {
-    with(f, row.map.kind, [&](auto loops) { loops.write(f, row); });
-  }
-};
-
-template <class X, class Y, class Pack>
-constexpr row_kernels<X, Y> kernels_of() {
-  using loops = any_row_loops<X, Y, Pack>;
-  return {loops::largest, loops::sweep, loops::write};
-}
 
 }  // namespace
 }  // namespace regroup::softmax_parts

@@ -4,7 +4,7 @@
 
 #include <tuple>
 
-#include "softmax_rows.hpp"
+#include "row_groups.hpp"
 
 namespace regroup::softmax_parts {
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax's family over many rows at once: short ones, and columns. A row has the bits that it has alone, also beside
-// rows of special values, for every type, layout and number of rows, in place or not.
+// Softmax's family over many rows at once: short ones, across a vector or in groups, and columns. A row has the bits that
+// it has alone, also beside rows of special values, for every type, layout and number of rows, in place or not.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -114,7 +114,7 @@ using types = testing::Types<float, double, regroup::float16, regroup::bfloat16>
 TYPED_TEST_SUITE(softmax_abreast, types);
 
 TYPED_TEST(softmax_abreast, a_row_has_the_bits_it_has_alone) {
-  for (const index n : {1, 2, 5, 8, 16, 17, 33, 64, 100, 128, 191, 192, 193, 300}) {
+  for (const index n : {1, 2, 5, 8, 16, 17, 31, 32, 33, 64, 100, 128, 129, 192, 193, 255, 256, 300, 511, 512}) {
     for (const index rows : {4, 16, 21}) expect_rows_as_alone<TypeParam>(rows, n);
   }
   expect_rows_as_alone<TypeParam>(17, 4097);

@@ -15,6 +15,7 @@
 #include "regroup/algorithms/softmax_abreast.hpp"
 #include "regroup/algorithms/softmax_columns.hpp"
 #include "regroup/algorithms/softmax_far.hpp"
+#include "regroup/algorithms/softmax_groups.hpp"
 #include "regroup/algorithms/softmax_sweeps.hpp"
 #include "regroup/host/seq.hpp"
 #include "regroup/reduce.hpp"
@@ -56,11 +57,11 @@ constexpr bool outputs_need_weights() {
 }
 
 /// Folds every row; look(row, state) returns the map that makes its outputs. `out`: rows, or std::nullopt. Chooses how to
-/// fold rows; the choice never changes the bits. Short rows: several at once, one per vector lane. Strided rows: copied
-/// together in blocks. Rows that fit a cache: one thread each. A few long rows: one after another, all threads on each,
-/// unless a single thread would finish the row before three rounds of synchronisation (it needs one exponential an element,
-/// the shared sweep two; Zen 4, two threads, 50,000 elements: 14 us against 15 to 21). The verbs find this, or another
-/// executor's, by its arguments.
+/// fold rows; the choice never changes the bits. Very short rows: several at once, one per vector lane. Short ones: several,
+/// one after another, of which none waits for its own sums. Strided rows: copied together in blocks. Rows that fit a cache:
+/// one thread each. A few long rows: one after another, all threads on each, unless a single thread would finish the row
+/// before three rounds of synchronisation (it needs one exponential an element, the shared sweep two; Zen 4, two threads,
+/// 50,000 elements: 14 us against 15 to 21). The verbs find this, or another executor's, by its arguments.
 template <executor Executor, class In, class Out, std::floating_point Real, class Verb>
 void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> seen, const look<Verb>& look) {
   using x = std::remove_cv_t<std::remove_pointer_t<decltype(in[0].first)>>;
@@ -114,6 +115,15 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
             sweep.row(xs, ys, k, [&](index, const auto& state) { return look(row + k, state); });
           }
         });
+      });
+      return;
+    }
+  }
+  if constexpr (has_row_kernels<x, y>) {
+    if (is_contiguous && count > 1 && shortest_row_in_group <= length && length <= longest_row_in_group<Out>) {
+      in_groups((some + host::abreast - 1) / host::abreast * host::abreast, [&](index first, index last) {
+        group_sweep<x, y> sweep(length, seen);
+        host::dispatch([&] { sweep.rows(in, out, first, last, look); });
       });
       return;
     }
@@ -240,8 +250,8 @@ void normalise(const Executor& ex, const View& x, const view<Y>& y, const softma
 /// Cost, for rows of up to 65,536 elements:
 ///   memory traffic      two reads of x, one write of y
 ///   exponentials        one an element
-///   scratch, a thread   two rows of weights; 32 rows where rows, or columns, go across a vector: contiguous rows of up to
-///                       192 elements, and columns of up to 384
+///   scratch, a thread   two rows of weights; 16 where contiguous rows of up to 511 elements are swept together, and 32 where
+///                       rows, or columns, go across a vector: columns of up to 384 elements
 ///   copies, a thread    of columns longer than 384 elements, and of rows that are not contiguous where fewer than 8 stand at
 ///                       one stride: 64 of them, or past 4096 elements 16, of at most 4M elements in all
 /// Other rows cost at most one more read and one more exponential an element: longer ones, those from float or 16 bits to

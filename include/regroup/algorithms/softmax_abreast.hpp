@@ -27,18 +27,64 @@ inline constexpr index longest_row_abreast = 3 * lanes / 2;
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
+/// The maps of a group's rows, which are all of one kind, or zeros where `shown` is 0.
+template <std::floating_point Real>
+struct maps_abreast {
+  host::pack<Real> a, b, shown, value;
+  std::array<index, static_cast<std::size_t>(host::abreast)> single;
+};
+
+/// What a verb makes of `count` rows from `row` on, computed side by side.
+template <class Verb, std::floating_point Real>
+class look_abreast {
+  using pack = host::pack<Real>;
+  using given = typename Verb::given;
+  static constexpr index abreast = host::abreast;
+  struct nothings {
+    constexpr given get(index) const { return {}; }
+  };
+
+ public:
+  look_abreast(const look<Verb>& look, index row, index count) : look_(look), row_(row), count_(count) {
+    if constexpr (!std::is_empty_v<given>) {
+      for (index k = 0; k < count; ++k) given_.set(k, look.given_of(row + k));
+      for (index k = count; k < abreast; ++k) given_.set(k, given_.get(0));
+    }
+  }
+  /// Gives the values of rows of states (m, s) to their taker.
+  void show(const pack& m, const pack& s) const {
+    if (!look_.has_values()) return;
+    pack value;
+    for (index k = 0; k < abreast; ++k) value.set(k, look_.value(given_.get(k), {m.get(k), s.get(k)}));
+    for (index k = 0; k < count_; ++k) look_.put(row_ + k, given_.get(k), value.get(k));
+  }
+  [[nodiscard]] maps_abreast<Real> maps(const pack& m, const pack& s) const {
+    constexpr auto kind = Verb::map::outputs;
+    maps_abreast<Real> all;
+    const auto set = [&](index k) {
+      const row_map<Real> map = look_.map_of(given_.get(k), {m.get(k), s.get(k)}).of_row();
+      all.a.set(k, map.a);
+      all.b.set(k, map.b);
+      if constexpr (kind != row_map_kind::shares_of_weights) return;
+      all.shown.set(k, map.kind == kind ? Real{1} : Real{0});
+      all.single[static_cast<std::size_t>(k)] = map.single;
+      all.value.set(k, map.value);
+    };
+    for (index k = 0; k < abreast; ++k) set(k);
+    return all;
+  }
+
+ private:
+  const look<Verb>& look_;
+  index row_, count_;
+  std::conditional_t<std::is_empty_v<given>, nothings, host::pack<given>> given_;
+};
+
 /// Sweeps rows of 1 to 65,536 elements, wherever they are. Inlined into a dispatched function.
 template <class X, class Y, std::floating_point Real>
 class abreast_sweep {
   using pack = host::pack<Real>;
   static constexpr index abreast = host::abreast;
-  template <class Given>
-  struct nothings {
-    constexpr Given get(index) const { return {}; }
-  };
-  /// What is given of every row of a group.
-  template <class Verb, class Given = typename Verb::given>
-  using givens = std::conditional_t<std::is_empty_v<Given>, nothings<Given>, host::pack<Given>>;
 
  public:
   abreast_sweep(index length, scaled<Real> seen)
@@ -56,14 +102,14 @@ class abreast_sweep {
       pack m, s;
       if constexpr (std::same_as<Out, std::nullopt_t>) {
         states(x, m, s);
-        show(look, row, x.rows, givens_of(look, row, x.rows), m, s);
+        look_abreast<Verb, Real>(look, row, x.rows).show(m, s);
       } else {
         const grid<Y> y = out.grid_at(row, x.rows);
         x.rows = y.rows;
         states(x, m, s);
-        const auto given = givens_of(look, row, x.rows);
-        show(look, row, x.rows, given, m, s);
-        write(look, y, given, m, s);
+        const look_abreast<Verb, Real> all(look, row, x.rows);
+        all.show(m, s);
+        write(all, y, m, s);
       }
       row += x.rows;
     }
@@ -145,44 +191,16 @@ class abreast_sweep {
       out.set(k, perfect(m, std::span(of_row.data(), count)));
     }
   }
-  template <class Verb>
-  static givens<Verb> givens_of(const look<Verb>& look, index row, index count) {
-    givens<Verb> given;
-    if constexpr (!std::is_empty_v<typename Verb::given>) {
-      for (index k = 0; k < count; ++k) given.set(k, look.given_of(row + k));
-      for (index k = count; k < abreast; ++k) given.set(k, given.get(0));
-    }
-    return given;
-  }
-  /// The values of the rows from `row` on, computed side by side.
-  template <class Verb>
-  static void show(const look<Verb>& look, index row, index count, const givens<Verb>& given, const pack& m,
-                   const pack& s) {
-    if (!look.has_values()) return;
-    pack value;
-    for (index k = 0; k < abreast; ++k) value.set(k, look.value(given.get(k), {m.get(k), s.get(k)}));
-    for (index k = 0; k < count; ++k) look.put(row + k, given.get(k), value.get(k));
-  }
   /// The outputs of the rows by their maps, which are all of one kind, or zeros.
   template <class Verb>
-  void write(const look<Verb>& look, const grid<Y>& y, const givens<Verb>& given, const pack& m, const pack& s) {
+  void write(const look_abreast<Verb, Real>& look, const grid<Y>& y, const pack& m, const pack& s) {
     constexpr auto kind = Verb::map::outputs;
-    constexpr bool has_singles = kind == row_map_kind::shares_of_weights;
-    pack a, b, shown, value;
-    std::array<index, abreast> single;
-    const auto set = [&](index k) {
-      const row_map<Real> map = look.map_of(given.get(k), {m.get(k), s.get(k)}).of_row();
-      a.set(k, map.a);
-      b.set(k, map.b);
-      if constexpr (!has_singles) return;
-      shown.set(k, map.kind == kind ? Real{1} : Real{0});
-      single[static_cast<std::size_t>(k)] = map.single;
-      value.set(k, map.value);
-    };
-    for (index k = 0; k < abreast; ++k) set(k);
+    const maps_abreast<Real> map = look.maps(m, s);
+    const pack top = m, a = map.a, b = map.b, shown = map.shown;  // copies, which no output can overwrite
+    const scaled<Real> seen = seen_;
     const Real* const x = elements();
     Real* const values = weights();
-    each([&, top = m, seen = seen_](index at, index k) {  // copies, which no output can overwrite
+    each([=](index at, index k) {
       if constexpr (kind == row_map_kind::weights) {
         values[at] *= a.get(k);
       } else if constexpr (kind == row_map_kind::differences) {
@@ -202,9 +220,9 @@ class abreast_sweep {
       }
       host::unpack_rows(narrow, y);
     }
-    if constexpr (!has_singles) return;
+    if constexpr (kind != row_map_kind::shares_of_weights) return;
     for (index k = 0; k < y.rows; ++k) {
-      if (const index i = single[static_cast<std::size_t>(k)]; i >= 0) y(i, k) = static_cast<Y>(value.get(k));
+      if (const index i = map.single[static_cast<std::size_t>(k)]; i >= 0) y(i, k) = static_cast<Y>(map.value.get(k));
     }
   }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How rows of softmax are swept, in four ways (two are softmax_abreast.hpp and softmax_far.hpp) with one meaning and the same
-// bits. A row x folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs
+// How rows of softmax are swept, in five ways (three are softmax_abreast.hpp, softmax_groups.hpp and softmax_far.hpp) with one
+// meaning and the same bits. A row x folds to the state (M, s); then `look(row, state)` returns the map that makes the outputs
 // y[i] = map(x[i], exp(x[i] - M)), or nothing.
 //   near_sweep: contiguous rows that fit a cache, on one thread: every exponential is computed once, and a row is written
 //               while the weights of the next one are computed (softmax_kernels.hpp)
@@ -36,6 +36,14 @@ namespace softmax_parts {
 #pragma clang attribute push([[gnu::always_inline]], apply_to = function)
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
+
+/// The largest element of a row of which `peak` could not say. Rare, and it chooses an instruction set by itself: not inlined.
+template <class X, std::floating_point Real>
+[[gnu::noinline]] Real largest_of_any(scaled<Real> seen, const X* x, index length) {
+  return maximum_of(seen, [&](const auto& largest) {
+    return host::fold_source(largest, strided<const X>{x, length, 1});
+  });
+}
 
 /// Sweeps contiguous rows of up to 65,536 elements, by the library's loops. Inlined into a dispatched function, because
 /// `look` computes too.
@@ -101,13 +109,7 @@ class near_sweep {
   }
   [[nodiscard]] Real largest(Real found, const X* x) const {
     const Real m = detail::peak<Real>{}.lower(found);
-    return math::is_finite(m) ? m : largest_of_any(x);
-  }
-  /// Not inlined, since it chooses an instruction set by itself.
-  [[gnu::noinline]] Real largest_of_any(const X* x) const {
-    return maximum_of(seen_, [&](const auto& largest) {
-      return host::fold_source(largest, strided<const X>{x, form_.length, 1});
-    });
+    return math::is_finite(m) ? m : largest_of_any(seen_, x, form_.length);
   }
   struct alignas(cache_line) line {
     Real values[cache_line / sizeof(Real)];

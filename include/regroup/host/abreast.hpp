@@ -279,8 +279,10 @@ class group_fold {
     const auto nodes = fold_tiles(g, 0, tiles_of(g.length));
     for (index k = 0; k < g.rows; ++k) sink(row + k, *nodes[static_cast<std::size_t>(k)].value(m_));
   }
-  /// Whether rows are to be prefetched: not where a cache has them all.
-  static bool asks(const grid<const X>& g) { return g.length * g.rows * index{sizeof(X)} > index{1} << 20; }
+  /// Whether rows are to be prefetched: not where a cache has them all, or on a Zen 5, which foresees them.
+  static bool asks(const grid<const X>& g) {
+    return g.length * g.rows * index{sizeof(X)} > index{1} << 20 && !regroup::asks_first_cache();
+  }
   static state leaf_of_row(const pack<state>* leaves, index k, index rows) {
     return leaves[k / abreast].get(k - first_of_group(k / abreast, rows));
   }

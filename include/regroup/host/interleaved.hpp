@@ -45,9 +45,11 @@ struct part_of_tile {
     } else {
       for (index j = 0; j < lanes; ++j) now.set(j, lane.get(j));  // (now = lane is slow: rep movs)
     }
+    const bool asks = !regroup::asks_first_cache();  // a Zen 5 foresees it
+    constexpr std::size_t row_bytes = lanes * sizeof(X);
     for (; i < end; i += lanes) {
       const X* const row = x + (i - begin);
-      regroup::fetch_lines(ahead + (i - begin), static_cast<std::size_t>(lanes) * sizeof(X));
+      if (asks) regroup::fetch_lines(ahead + (i - begin), row_bytes, false);
       for (index j = 0; j < lanes; ++j) now.set(j, regroup::append(m, i / lanes, now.get(j), regroup::widen(row[j])));
     }
     for (index j = 0; j < lanes; ++j) lane.set(j, now.get(j));
@@ -146,8 +148,8 @@ void fold_runs(const Batch& b, index first, index last, const M& m, const Sink& 
   }
 }
 
-/// Copies slices from the one at `first` on, as many as the grid has rows: of each, as many elements from `position` on as a row
-/// is long. Slices that begin side by side become columns, others rows.
+/// Copies slices from the one at `first` on, as many as the grid has rows: of each, as many elements from `position` on as a
+/// row is long. Slices that begin side by side become columns, others rows.
 template <class Batch, class X>
 void gather(const Batch& b, index first, index position, const grid<X>& to) {
   const auto slice = b[first];

@@ -71,7 +71,9 @@ constexpr void leaf_of_columns(const M& m, const grid<const X>& g, const Seen& s
   const auto each = [columns = g.rows, apart = step * g.stride](pack<state_of<M>>* to, const X* ahead,
                                                                 const auto& state_at) {
     const auto group = [&](index p, index first) {
-      for (index r = 0; ahead != nullptr && r < 4; ++r) regroup::fetch_lines(ahead + r * apart + first, abreast * sizeof(X));
+      for (index r = 0; ahead != nullptr && r < 4; ++r) {
+        regroup::fetch_lines(ahead + r * apart + first, abreast * sizeof(X), false);
+      }
       pack<state_of<M>> s;  // elements are no aliases of it
       const auto set = [&](index k) { s.set(k, state_at(p, k, first + k)); };
       if constexpr (std::is_arithmetic_v<state_of<M>>) {

@@ -22,6 +22,7 @@
 #include "regroup/host/folds.hpp"
 #include "regroup/host/interleaved.hpp"
 #include "regroup/host/prefixes_abreast.hpp"
+#include "regroup/host/short_scans.hpp"
 #include "regroup/host/through.hpp"
 #include "regroup/host/tile_scanner.hpp"
 
@@ -200,9 +201,19 @@ class pool {
                     index columns) const {
     const std::vector<chunk> chunks = cut_.for_scan(b, columns, 1);
     each_whole(chunks, b.size(), [&](index first, index last) {
-      Scanner scan(m, kind, answer, past_caches);
-      for (index row = first; row < last; ++row) scan_source(scan, m, b[row], out[row]);
-      scan.finish();
+      std::optional<Scanner> scan;
+      for (index row = first; row < last; ++row) {
+        const auto s = b[row];
+        if constexpr (source<std::remove_const_t<decltype(s)>>) {
+          if (s.size() <= few_to_scan) {
+            dispatch([&] { scan_few(m, s, out[row], kind, answer); });
+            continue;
+          }
+        }
+        if (!scan) scan.emplace(m, kind, answer, past_caches);
+        scan_source(*scan, m, s, out[row]);
+      }
+      if (scan) scan->finish();
     });
     if (chunks.size() <= 1) return;
     for (const chunk& c : chunks) {
