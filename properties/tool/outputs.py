@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Where outputs lead. An open descriptor is written into. Two outputs that lead to one file, however they are spelt, are
 # refused, since one of them would be lost.
+import io
 import os
 import subprocess
 
@@ -39,6 +40,32 @@ class OpenDescriptors(Case):
         self.run_shell('exec > log; echo a; "$0" softmax "$1" -o "$2"; echo b', "/dev/stdout")
         with open(self.path("log"), "rb") as f:
             self.assertEqual(f.read(), b"a\n" + self.answer + b"b\n")
+
+    def test_json_has_standard_output_for_itself(self):
+        for option in [["-o", "/dev/stdout"], ["-o", self.path("q.npy"), "--lse", "/dev/fd/1"]]:
+            self.fails(2, "softmax", self.x, "--axis", "0", *option, "--json", says=["standard output", "--json"])
+
+    def test_a_new_file_has_no_others_rights(self):
+        self.write("p.npy", b"before")
+        os.chmod(self.path("p.npy"), 0o6751)
+        self.ok("softmax", self.x, "-o", self.path("p.npy"))
+        self.assertEqual(os.stat(self.path("p.npy")).st_mode & 0o7777, 0o751)
+
+    def test_a_stream_that_claims_more_than_the_disk_has(self):
+        free = os.statvfs(self.folder)
+        stream = io.BytesIO()
+        count = free.f_frsize * free.f_blocks // 2  # floats
+        np.lib.format.write_array_header_1_0(stream, {"descr": "<f4", "fortran_order": False, "shape": (count,)})
+        read, write = os.pipe()
+        self.write("p.npy", b"before")
+        tool = subprocess.Popen([TOOL, "softmax", "-", "-o", self.path("p.npy")], stdin=read, stderr=subprocess.PIPE)
+        os.close(read)
+        os.write(write, stream.getvalue())  # and no elements: it is refused by its header
+        self.assertIn(b"no space left", tool.communicate(timeout=60)[1])
+        os.close(write)
+        self.assertEqual(tool.returncode, 1)
+        with open(self.path("p.npy"), "rb") as f:
+            self.assertEqual(f.read(), b"before")
 
     def test_several_results_need_files(self):
         for name in ["/dev/stdout", "/dev/null"]:

@@ -118,6 +118,21 @@ class Disks(Robust):
         x = self.save("x.npy", np.ones((5, 6), "f4"))
         self.fails(1, "softmax", x, "-o", self.path("p.npy"), "--lse", "/dev/full", says=["/dev/full", "no space"])
 
+    def test_a_file_that_is_shortened_while_it_is_in_use(self):
+        q, k, v = (self.save(f"{name}.npy", np.zeros((1, 40_000, 16), "f4")) for name in "qkv")
+        tool = subprocess.Popen([TOOL, "attention", q, k, "-", "-o", self.path("o.npy")], stdin=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+        with open(v, "rb") as f:
+            values = f.read()
+        tool.stdin.write(values[:-1])
+        tool.stdin.flush()  # the others are mapped by the time that most of these are read
+        os.truncate(k, 4096)
+        tool.stdin.write(values[-1:])
+        told = tool.communicate(timeout=60)[1]
+        self.assertEqual((tool.returncode, told),
+                         (1, f"regroup: {k}: was shortened, or its disk failed, while it was in use\n".encode()))
+        self.assertFalse(os.path.exists(self.path("o.npy")))
+
 
 class Pipes(Robust):
     def test_standard_output_that_nobody_reads(self):

@@ -2,10 +2,13 @@
 // CLI11 takes the words apart. Values arrive here as text and are read into commands, so that every error message is ours.
 #include "command_line.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
+#include "files.hpp"
 #include "monoid_names.hpp"
 #include "option_text.hpp"
 #include "words.hpp"
@@ -200,7 +203,11 @@ command_line parse_command_line(int argc, const char* const* argv) {
   }
   for (const auto& [what, name] : {std::pair("the output -o", t.output), std::pair("--lse", t.lse),
                                    std::pair("--state-out", t.state_out)}) {
-    if (!name.empty()) w.output(what, name);  // before words that are left over because a value was forgotten
+    if (name.empty()) continue;
+    w.output(what, name);  // before words that are left over because a value was forgotten
+    if (t.json && descriptor_named(name) == STDOUT_FILENO) {
+      w.wrong(std::string(what) + " is standard output, where --json prints; give a file name, or leave --json out");
+    }
   }
   for (const std::string& marked : app.remaining(true)) {
     const std::string word = unmarked(marked);

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -58,9 +59,24 @@ extern "C" void ended_by_signal(int number) {
   ::raise(number);
 }
 
-extern "C" void map_fault(int) {
-  constexpr char sentence[] = "regroup: an array file was shortened, or its disk failed, while it was in use\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence, sizeof sentence - 1);
+// Mapped files, in a form that a signal handler may read at any time. Entries are never freed.
+struct mapping {
+  const std::byte* const first;
+  const std::size_t bytes;
+  const std::string name;
+  mapping* const before;
+};
+std::atomic<mapping*> newest_mapping{nullptr};
+
+extern "C" void map_fault(int, siginfo_t* fault, void*) {
+  const auto* const at = static_cast<const std::byte*>(fault->si_addr);
+  const mapping* file = newest_mapping;
+  while (file != nullptr && !(at >= file->first && at < file->first + file->bytes)) file = file->before;
+  const std::string_view parts[] = {"regroup: ", file == nullptr ? std::string_view("an array file") : file->name,
+                                    ": was shortened, or its disk failed, while it was in use\n"};
+  for (const std::string_view part : parts) {
+    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, part.data(), part.size());
+  }
   remove_temporaries();
   ::_exit(1);
 }
@@ -72,6 +88,10 @@ mode_t default_mode() {
 }
 
 }  // namespace
+
+void remember_mapping(const void* first, std::size_t bytes, const std::string& name) {
+  newest_mapping = new mapping{static_cast<const std::byte*>(first), bytes, name, newest_mapping};
+}
 
 std::string reason(int error_number) {
   std::string text = std::generic_category().message(error_number);
@@ -175,7 +195,7 @@ file_beside::file_beside(const std::string& target) : target_(target) {
   file_ = file_descriptor(::mkostemp(path_.data(), O_CLOEXEC));
   if (file_.get() < 0) throw_format(target + ": cannot be written: " + reason(errno));
   remember(path_.c_str());
-  ::fchmod(file_.get(), exists ? status.st_mode & 07777 : default_mode());
+  ::fchmod(file_.get(), exists ? status.st_mode & 0777 : default_mode());
 }
 
 file_beside::~file_beside() {
@@ -259,7 +279,10 @@ void install_signal_handlers() {
     ::sigaction(number, nullptr, &before);
     if (before.sa_handler == SIG_DFL) ::signal(number, ended_by_signal);  // keeps a profiler's handler, for example
   }
-  ::signal(SIGBUS, map_fault);
+  struct sigaction fault {};
+  fault.sa_sigaction = map_fault;
+  fault.sa_flags = SA_SIGINFO;
+  ::sigaction(SIGBUS, &fault, nullptr);
   for (const int number : {SIGXFSZ, SIGPIPE}) ::signal(number, SIG_IGN);
 }
 

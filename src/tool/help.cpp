@@ -84,7 +84,8 @@ const char* const scan =
   any, all                    bool; zero of either sign is false, NaN is true
   affine                      X is (..., n, 2): row i is (a, b), the map x -> a x + b; row i of the
                               result is (A, B) of the maps of rows 0 to i applied in this order, so
-                              (A, B) and then (a, b) is (a A, a B + b); any axis but the last
+                              (A, B) and then (a, b) is (a A, a B + b); any axis but the last;
+                              a run of maps that leaves the range makes NaN with an a of 0
 bool has any, all and count only. The first k results are the scan of the first k elements, bitwise.
 --reverse flips the axis, scans, and flips back: element i combines elements n - 1 down to i.
 --exclusive leaves out element i itself; the first is the monoid's answer of nothing: sum 0, product

@@ -4,8 +4,10 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -43,6 +45,11 @@ bool is_special(const std::string& path) {
 namespace {
 
 void reserve(int descriptor, const std::string& path, std::size_t bytes) {
+  // A stream's header may claim anything: what is sure not to fit is not even begun, for others need the space meanwhile.
+  struct statvfs disk {};
+  if (::fstatvfs(descriptor, &disk) == 0 && disk.f_blocks > 0 && bytes / std::max(disk.f_frsize, 1ul) > disk.f_bfree) {
+    cannot_write(path, reason(ENOSPC) + " (it needs " + std::to_string(bytes) + " bytes)");
+  }
   const auto size = static_cast<off_t>(bytes);  // posix_fallocate would write into every block where there is no other way
   const auto problem_of = [](int result) { return result == 0 ? 0 : errno; };
   int problem = problem_of(::fallocate(descriptor, 0, 0, size));

@@ -31,7 +31,8 @@ struct affine_map {
 };
 
 /// The composition of elements `affine_map`, first element first: (A, B) then (a, b) is (a A, fma(a, B, b)). No elements give
-/// the map (1, 0); an answer's b is never -0. Error of b after n maps with |a| <= 1: about n u sum |b|.
+/// the map (1, 0); an answer's b is never -0. Error of b after n maps with |a| <= 1: about n u sum |b|. Floats must not leave
+/// the range in any run of maps: one that overflows makes NaN with an a of 0, though from the left, one by one, it may not.
 template <number T>
 struct affine {
   static constexpr bool is_exact = std::is_integral_v<T>;
