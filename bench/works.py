@@ -114,7 +114,8 @@ decode/full/bf16/h32_kv8_n32768_d128_q5 decode/full/bf16/h32_kv8_n32768_d128_q16
 reduce/log_sum_exp/fp32/512M reduce/log_sum_exp/bf16/64M reduce/log_sum_exp/fp16/64M
 reduce/plus/fp32/64M reduce/moments/fp32/16M reduce/argmax/fp32/16M reduce/minmax/fp32/16M reduce/affine/fp32/16M
 reduce/longest_run/fp32/16M reduce/min_plus/fp64/4M reduce/fanout/fp32/16M
-softmax/rows/fp64/4096x1024 softmax/rows/fp32/4Mx1 softmax/rows/fp32/256Kx17 softmax/rows/fp32/100x1000003
+softmax/rows/fp64/4096x1024 softmax/rows/fp32/4Mx1 softmax/rows/fp32/256Kx17 softmax/rows/fp32/256Kx128
+softmax/rows/fp32/64Kx300 softmax/rows/bf16/256Kx128 logsumexp/rows/fp32/256Kx128 softmax/rows/fp32/100x1000003
 softmax/strided/fp32/4096x1024 softmax/in_place/fp32/4096x1024 softmax/vectors/fp32/4096x1024
 log_softmax/rows/fp32/4096x1024 log_softmax/rows/bf16/512x32000 log_softmax/rows/fp32/256Kx17
 logsumexp/rows/fp32/4096x1024 logsumexp/rows/fp32/256Kx17 logsumexp/wide/fp32/512x32000
@@ -145,6 +146,8 @@ SMALLER = {
     "1x64M": "1x2M",
     "4Mx1": "256Kx1",
     "256Kx17": "32Kx17",
+    "256Kx128": "8Kx128",
+    "64Kx300": "4Kx300",
     "100x1000003": "3x1000003",
     "16M_of_1000": "1M_of_1000",
     "1024x4096": "1024x512",

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 
+#include "pack_folds.hpp"
 #include "pack_pairs.hpp"
 #include "regroup/algorithms/softmax_kernels.hpp"
 #include "regroup/memory.hpp"

@@ -120,7 +120,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
     }
   }
   if constexpr (has_row_kernels<x, y>) {
-    if (is_contiguous && count > 1 && shortest_row_in_group <= length && length <= longest_row_in_group<Out>) {
+    if (is_contiguous && count > 1 && shortest_row_in_group<Out> <= length && length <= longest_row_in_group<Out>) {
       in_groups((some + host::abreast - 1) / host::abreast * host::abreast, [&](index first, index last) {
         group_sweep<x, y> sweep(length, seen);
         host::dispatch([&] { sweep.rows(in, out, first, last, look); });

@@ -14,7 +14,8 @@ namespace regroup::softmax_parts {
 
 /// The contiguous rows that are swept this way. (Shorter ones go across a vector. Longer ones have enough to compute alone, and
 /// outputs to be written past the caches.)
-inline constexpr index shortest_row_in_group = lanes / 4;
+template <class Out>
+inline constexpr index shortest_row_in_group = std::same_as<Out, std::nullopt_t> ? lanes / 2 : lanes / 4;
 template <class Out>
 inline constexpr index longest_row_in_group = std::same_as<Out, std::nullopt_t> ? 2 * lanes - 1 : 4 * lanes - 1;
 
