@@ -58,7 +58,8 @@ void expect_prefixes() {
   }
   std::vector<Number> whole(xs.size()), some(xs.size());
   regroup::inclusive_scan(regroup::seq, xs, whole, m);
-  for (const std::size_t n : {31, 33, 4095, 4097, 8200, 12'289, 20'000}) {
+  for (const int length : {31, 33, 4095, 4097, 8200, 12'289, 20'000}) {
+    const auto n = static_cast<std::size_t>(length);
     regroup::inclusive_scan(regroup::par.with_threads(2), std::span(xs).first(n), std::span(some).first(n), m);
     std::int64_t differing = 0;
     for (std::size_t i = 0; i < n; ++i) differing += some[i] == whole[i] ? 0 : 1;
