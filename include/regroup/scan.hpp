@@ -71,7 +71,7 @@ void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, 
 /// copyable, or elements or answers not trivially default-constructible; and once more a tile that had to wait for others. Uses
 /// six tiles of memory a thread; outputs over 8 MiB are written with non-temporal stores. Throws shape_error where lengths
 /// differ, overlap_error where y shares memory with x without being exactly x, as far as x is a view or refers to elements at
-/// equal distances.
+/// equal distances. If an operator throws, some answers may have been written.
 template <executor Executor, class Range, class Out, class M, class Projection = std::identity>
 void inclusive_scan(const Executor& ex, const Range& x, Out&& y, const M& m, const Projection& projection = {}) {
   verbs::scan_range(ex, x, regroup::writable(std::forward<Out>(y)), m, scan_kind::inclusive, projection);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
@@ -14,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -59,24 +59,33 @@ extern "C" void ended_by_signal(int number) {
   ::raise(number);
 }
 
-// Mapped files, in a form that a signal handler may read at any time. Entries are never freed.
+// Mapped files and what a fault in one says, in a form that a signal handler may read at any time. Entries are never freed.
 struct mapping {
-  const std::byte* const first;
+  std::atomic<const std::byte*> first;
   const std::size_t bytes;
-  const std::string name;
+  const std::string sentence;
   mapping* const before;
 };
 std::atomic<mapping*> newest_mapping{nullptr};
+std::atomic_flag is_told;
+
+std::string sentence_of_fault(std::string who) {
+  std::replace_if(who.begin(), who.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
+  return "regroup: " + who + " was shortened, or its disk failed, while it was in use\n";
+}
+const std::string any_fault = sentence_of_fault("an array file");
 
 extern "C" void map_fault(int, siginfo_t* fault, void*) {
   const auto* const at = static_cast<const std::byte*>(fault->si_addr);
+  while (is_told.test_and_set()) ::pause();  // another thread's fault ends the program
+  const auto holds = [at](const mapping& file) {
+    const std::byte* const first = file.first;
+    return first != nullptr && at >= first && at < first + file.bytes;
+  };
   const mapping* file = newest_mapping;
-  while (file != nullptr && !(at >= file->first && at < file->first + file->bytes)) file = file->before;
-  const std::string_view parts[] = {"regroup: ", file == nullptr ? std::string_view("an array file") : file->name,
-                                    ": was shortened, or its disk failed, while it was in use\n"};
-  for (const std::string_view part : parts) {
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, part.data(), part.size());
-  }
+  while (file != nullptr && !holds(*file)) file = file->before;
+  const std::string& sentence = file == nullptr ? any_fault : file->sentence;
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, sentence.data(), sentence.size());
   remove_temporaries();
   ::_exit(1);
 }
@@ -90,7 +99,13 @@ mode_t default_mode() {
 }  // namespace
 
 void remember_mapping(const void* first, std::size_t bytes, const std::string& name) {
-  newest_mapping = new mapping{static_cast<const std::byte*>(first), bytes, name, newest_mapping};
+  newest_mapping = new mapping{static_cast<const std::byte*>(first), bytes, sentence_of_fault(name + ":"), newest_mapping};
+}
+void forget_mapping(const void* first) {
+  for (mapping* file = newest_mapping; file != nullptr; file = file->before) {
+    const auto* expected = static_cast<const std::byte*>(first);
+    if (file->first.compare_exchange_strong(expected, nullptr)) return;
+  }
 }
 
 std::string reason(int error_number) {

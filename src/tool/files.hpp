@@ -29,8 +29,10 @@ class file_descriptor {
 /// devices, pipes and sockets, nor for two open descriptors: these are written into and not replaced.
 bool lead_to_one_file(const std::string& a, const std::string& b);
 
-/// A fault in a mapping of a file, which was shortened or whose disk failed, ends the program with a sentence that names it.
+/// From `remember` until `forget`, a fault in a mapping of a file, which was shortened or whose disk failed, ends the program
+/// with a sentence that names it.
 void remember_mapping(const void* first, std::size_t bytes, const std::string& name);
+void forget_mapping(const void* first);
 
 /// N if a name leads, also through links, to descriptor N of this program (/dev/stdout, /dev/fd/3); -1 for any other name.
 int descriptor_named(const std::string& name);

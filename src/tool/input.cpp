@@ -64,7 +64,10 @@ std::shared_ptr<const void> map(int descriptor, const std::string& name, std::si
   void* const base = ::mmap(nullptr, length, PROT_READ, MAP_PRIVATE, descriptor, 0);
   if (base == MAP_FAILED) throw_format(name + ": cannot be mapped into memory: " + reason(errno));
   remember_mapping(base, length, name);
-  return {static_cast<const char*>(base) + offset, [base, length](const void*) { ::munmap(base, length); }};
+  return {static_cast<const char*>(base) + offset, [base, length](const void*) {
+            forget_mapping(base);
+            ::munmap(base, length);
+          }};
 }
 
 }  // namespace

@@ -44,16 +44,22 @@ bool is_special(const std::string& path) {
 
 namespace {
 
-void reserve(int descriptor, const std::string& path, std::size_t bytes) {
-  // A stream's header may claim anything: what is sure not to fit is not even begun, for others need the space meanwhile.
+bool lacks(int descriptor, std::size_t bytes) {
   struct statvfs disk {};
-  if (::fstatvfs(descriptor, &disk) == 0 && disk.f_blocks > 0 && bytes / std::max(disk.f_frsize, 1ul) > disk.f_bfree) {
-    cannot_write(path, reason(ENOSPC) + " (it needs " + std::to_string(bytes) + " bytes)");
-  }
-  const auto size = static_cast<off_t>(bytes);  // posix_fallocate would write into every block where there is no other way
+  return ::fstatvfs(descriptor, &disk) == 0 && bytes / std::max(disk.f_frsize, 1ul) > disk.f_bfree;
+}
+
+void reserve(int descriptor, const std::string& path, std::size_t bytes) {
   const auto problem_of = [](int result) { return result == 0 ? 0 : errno; };
-  int problem = problem_of(::fallocate(descriptor, 0, 0, size));
-  while (problem == EINTR) problem = problem_of(::fallocate(descriptor, 0, 0, size));
+  const auto allocate = [&](off_t size) {  // posix_fallocate would write into every block where there is no other way
+    int problem = problem_of(::fallocate(descriptor, 0, 0, size));
+    while (problem == EINTR) problem = problem_of(::fallocate(descriptor, 0, 0, size));
+    return problem;
+  };
+  const auto size = static_cast<off_t>(bytes);
+  int problem = allocate(1);
+  // A stream's header may claim anything: what cannot fit is not begun, for others need the space meanwhile.
+  if (problem == 0) problem = lacks(descriptor, bytes) ? ENOSPC : allocate(size);
   if (problem == EOPNOTSUPP) problem = problem_of(::ftruncate(descriptor, size));
   if (problem != 0) cannot_write(path, reason(problem) + " (it needs " + std::to_string(bytes) + " bytes)");
 }

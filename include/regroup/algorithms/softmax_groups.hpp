@@ -12,12 +12,15 @@
 
 namespace regroup::softmax_parts {
 
-/// The contiguous rows that are swept this way. (Shorter ones go across a vector. Longer ones have enough to compute alone, and
-/// outputs to be written past the caches.)
+/// Whether contiguous rows are swept this way. (Shorter ones go across a vector. Longer ones have enough to compute alone, and
+/// outputs to be written past the caches. Setting up a group takes 130 ns, which rows without outputs earn later.)
 template <class Out>
-inline constexpr index shortest_row_in_group = std::same_as<Out, std::nullopt_t> ? lanes / 2 : lanes / 4;
-template <class Out>
-inline constexpr index longest_row_in_group = std::same_as<Out, std::nullopt_t> ? 2 * lanes - 1 : 4 * lanes - 1;
+constexpr bool go_in_groups(index rows, index length) {
+  constexpr bool has_outputs = !std::same_as<Out, std::nullopt_t>;
+  constexpr index fewest = has_outputs ? host::abreast / 4 : 2 * host::abreast;
+  constexpr index shortest = has_outputs ? lanes / 4 : lanes / 2, longest = (has_outputs ? 4 : 2) * lanes - 1;
+  return rows >= fewest && length >= shortest && length <= longest;
+}
 
 // As in host/lanes.hpp.
 #if defined(__clang__)
@@ -43,7 +46,7 @@ class group_sweep {
     const index together = std::clamp(elements_together / form_.length, group::most / 4, group::most);
     now.pitch = (form_.length + lanes - 1) / lanes * lanes;
     const auto scratch = std::make_unique_for_overwrite<line[]>(
-        static_cast<std::size_t>(group::most * now.pitch * index{sizeof(Real)} / index{cache_line}));
+        static_cast<std::size_t>(together * now.pitch * index{sizeof(Real)} / index{cache_line}));
     now.weights = scratch[0].values;
     for (index row = first; row < last; row += now.count) {
       now.count = std::min(last - row, together);
@@ -71,11 +74,9 @@ class group_sweep {
   /// The states of a group's rows.
   void fold(group& rows) const {
     kernels_.largest_of_group(form_, rows);
+    for (Real& m : rows.m) m = detail::peak<Real>{}.lower(m);
     int strange = 0;
-    for (Real& m : rows.m) {
-      m = detail::peak<Real>{}.lower(m);
-      strange |= math::is_finite(m) ? 0 : 1;
-    }
+    for (index k = 0; k < rows.count; ++k) strange |= math::is_finite(rows.m[static_cast<std::size_t>(k)]) ? 0 : 1;
     if (strange != 0) find_strange(rows);
     kernels_.sum_group(form_, rows);
     for (Real& s : rows.s) s = plus<Real>{}.lower(s);

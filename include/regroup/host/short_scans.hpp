@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "regroup/executor.hpp"
 #include "regroup/host/dispatch.hpp"
@@ -17,16 +18,16 @@ namespace regroup::host {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Of how many elements at most: of three pieces no monoid tried, quick ones and slow, was faster in lanes.
+/// Of how many elements at most: three pieces, of which no monoid that was tried, quick or slow, is faster in lanes.
 inline constexpr index few_to_scan = 3 * piece_elements;
 
 /// out[k] = answer(state) of the first k + 1 of n elements, or of the first k: exclusive. No element is read after its own
-/// answer is written. n is at most `few_to_scan`: prefixes of
-/// so few pieces are those of a chain.
+/// answer is written. n is at most `few_to_scan`: prefixes of so few pieces are those of a chain.
 template <class M, source Source, class Out, class Answer>
 constexpr void scan_few(const M& m, const Source& s, const Out& out, scan_kind kind, const Answer& answer) {
   using state = state_of<M>;
   const index n = s.size();
+  if (n == 0) return;
   std::optional<place_of<Out>> held;
   if (kind == scan_kind::exclusive) held.emplace(answer(m.identity()));
   state before = m.identity();
@@ -48,7 +49,7 @@ constexpr void scan_few(const M& m, const Source& s, const Out& out, scan_kind k
         out[k] = answer(m(before, *piece));
       }
     }
-    before = first == 0 ? *std::move(piece) : m(before, *piece);
+    if (first + piece_elements < n) before = first == 0 ? *std::move(piece) : m(before, *piece);
   }
 }
 

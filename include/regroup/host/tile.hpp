@@ -42,15 +42,14 @@ class tile {
 /// Prefetches what comes next while M combines the `lanes` elements at `now`. Exact monoids mostly compare and select, as
 /// fast as memory reads: for them lines are prefetched into the second-level cache so near ahead that the hardware continues
 /// from there. Others take longer: their lines are prefetched twice, the second time into the first-level cache, so that no
-/// combine waits. What is quick leaves this to the hardware. A Zen 5 asks
-/// once for all of them.
+/// combine waits. What is quick leaves this to the hardware. On a Zen 5 each line that is combined as fast as it is read, by
+/// quick and exact monoids alike, is prefetched once, into the first-level cache.
 template <class M, class X>
 [[gnu::always_inline]] inline void ask_ahead(const X* now) {
   constexpr index near = 2048 / index{sizeof(X)};
   constexpr std::size_t bytes = lanes * sizeof(X);
   constexpr bool is_fast = is_quick<M> || is_exact<M>;
   if (is_fast && regroup::asks_first_cache()) return regroup::fetch_lines(now + 4 * near, bytes);
-  if constexpr (is_quick<M>) return;
   regroup::fetch_lines<1>(now + (is_exact<M> ? near : tile_elements), bytes);
   if constexpr (!is_exact<M>) regroup::fetch_lines<1, 1>(now + near, bytes);
 }
@@ -62,7 +61,7 @@ struct load_from {
   constexpr decltype(auto) operator()(index i) const { return regroup::widen(first[i]); }
   template <class M>
   [[gnu::always_inline]] void meanwhile(index i) const {
-    ask_ahead<M>(first + i);
+    if (!is_quick<M> || regroup::asks_first_cache()) ask_ahead<M>(first + i);
   }
 };
 

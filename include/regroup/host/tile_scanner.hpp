@@ -78,7 +78,8 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
     const index first = j * piece_elements, size = std::min(piece_elements, n - first);
     const X left = before.get(j);
     const auto join = [&](const auto count) {
-      columns<X> joined;  // apart: of complex products as they lie, g++ 12 joins the sums, whatever it is told
+      // Apart: of products of complex numbers as they lie, g++ 12 contracts the sums, whatever it is told.
+      columns<X, static_cast<std::size_t>(piece_elements)> joined;
       for_lanes<X>(
           count, [&](index i) { return answer(m(left, within[first + i])); }, [&](index i, const X& y) { joined.set(i, y); });
       for (index i = 0; i < count; ++i) to[first + i] = joined.get(i);
