@@ -61,7 +61,11 @@ struct load_from {
   constexpr decltype(auto) operator()(index i) const { return regroup::widen(first[i]); }
   template <class M>
   [[gnu::always_inline]] void meanwhile(index i) const {
-    if (!is_quick<M> || regroup::asks_first_cache()) ask_ahead<M>(first + i);
+    if constexpr (!is_quick<M>) {
+      ask_ahead<M>(first + i);
+    } else if constexpr (sizeof(X) >= 4) {  // (of smaller elements g++ makes no packs with a branch beside)
+      if (regroup::asks_first_cache()) ask_ahead<M>(first + i);
+    }
   }
 };
 
