@@ -19,8 +19,8 @@ namespace {
 /// 22, once 19, and into the first cache 13. A Zen 5 has 28 so, and 32 in memory's order by the first cache.)
 inline bool asks_as_read() { return is_amd() && !asks_first_cache(); }
 /// In memory's order, whether lines are prefetched into the second cache, which can have more of them in flight. That pays for
-/// one query, which waits for memory (an Intel that reads 16.4 GB/s, fp32: 15.0 instead of 13.6). More queries compute longer
-/// and find their rows in the first cache.
+/// one query, which waits for memory (an Intel that reads 16.4 GB/s, fp32: 15.0 instead of 13.6), but not on a Zen 5. More
+/// queries compute longer and find their rows in the first cache.
 template <int Q>
 inline bool asks_second_cache() {
   return Q == 1 && !asks_first_cache();

@@ -65,7 +65,8 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     left.fold(rows.count, rows.m.data(), Pack::larger);
   }
 
-  /// Weights of n elements from the i-th on, which are kept, and added to the lanes. Meanwhile the places at `y` are prefetched.
+  /// Weights of n elements from the i-th on, which are kept, and added to the lanes. Meanwhile the places at `y` are
+  /// prefetched.
   template <bool Whole>
   [[gnu::always_inline]] static void weigh(const X* x, index i, index n, const Pack& scale, const Pack& m, Real* weights,
                                            sums& lane, const Y* y) {

@@ -45,7 +45,7 @@ class group_sweep {
     group now{};
     const index together = std::clamp(elements_together / form_.length, group::most / 4, group::most);
     now.pitch = (form_.length + lanes - 1) / lanes * lanes;
-    const auto scratch = std::make_unique_for_overwrite<line[]>(
+    const auto scratch = std::make_unique_for_overwrite<line_of<Real>[]>(
         static_cast<std::size_t>(together * now.pitch * index{sizeof(Real)} / index{cache_line}));
     now.weights = scratch[0].values;
     for (index row = first; row < last; row += now.count) {
@@ -105,9 +105,6 @@ class group_sweep {
     }
   }
 
-  struct alignas(cache_line) line {
-    Real values[cache_line / sizeof(Real)];
-  };
   scaled<Real> seen_;
   row_form<Real> form_;
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();

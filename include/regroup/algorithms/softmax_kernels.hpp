@@ -10,6 +10,7 @@
 
 #include "regroup/algorithms/softmax_row.hpp"
 #include "regroup/executor.hpp"
+#include "regroup/memory.hpp"
 
 namespace regroup::softmax_parts {
 
@@ -51,6 +52,12 @@ struct row_group {
   Real* weights;
   index pitch;
   alignas(64) std::array<Real, size> m, s, a, b;
+};
+
+/// Scratch for weights, which begins at a cache line.
+template <class Real>
+struct alignas(cache_line) line_of {
+  Real values[cache_line / sizeof(Real)];
 };
 
 /// What all rows share.

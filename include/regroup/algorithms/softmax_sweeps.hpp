@@ -76,7 +76,7 @@ class near_sweep {
       look(last - 1, now);
     } else {
       using map = std::remove_cvref_t<std::invoke_result_t<const Look&, index, row_state>>;
-      const auto scratch = std::make_unique_for_overwrite<line[]>(static_cast<std::size_t>(2 * pitch()));
+      const auto scratch = std::make_unique_for_overwrite<line_of<Real>[]>(static_cast<std::size_t>(2 * pitch()));
       row_outputs<X, Y> before{.x = nullptr, .weights = nullptr, .y = nullptr, .m = m, .map = {map::outputs, 1, 1}};
       for (index row = first; row < last; ++row) {
         const X *const x = in[row].first, *const after = next(row);
@@ -111,9 +111,6 @@ class near_sweep {
     const Real m = detail::peak<Real>{}.lower(found);
     return math::is_finite(m) ? m : largest_of_any(seen_, x, form_.length);
   }
-  struct alignas(cache_line) line {
-    Real values[cache_line / sizeof(Real)];
-  };
   /// Lines from the weights of a row to those of the next, and to step aside.
   [[nodiscard]] index pitch() const { return (form_.length * index{sizeof(Real)} + page) / index{cache_line} + 1; }
 
