@@ -2,12 +2,22 @@
 // A segment and a run of equal keys have the tree of their own elements, counted from their own start.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <limits>
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
+#include "digest.hpp"
 #include "recorder.hpp"
+#include "regroup/monoids/affine.hpp"
+#include "regroup/monoids/arithmetic.hpp"
+#include "regroup/monoids/fanout.hpp"
+#include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/minmax.hpp"
+#include "regroup/monoids/moments.hpp"
 #include "regroup/reduce.hpp"
 
 namespace {
@@ -47,7 +57,48 @@ void mixtures() {
   std::vector<std::int64_t> many;
   for (int i = 0; i < 2000; ++i) many.push_back(random(0, 40));
   segments<Rule>(many);
+  for (const int longest : {3, 70, 140}) {
+    for (const int count : {1, 3, 5, 17, 127, 129, 300}) {
+      std::vector<std::int64_t> some;
+      for (int i = 0; i < count; ++i) some.push_back(random(0, longest));
+      segments<Rule>(some);
+    }
+  }
 }
+
+/// Each segment has the bits of its elements alone, -0 among them, which would not survive an identity beside it.
+template <class X, class M, class Make>
+void expect_bits_of_each_alone(const M& m, const Make& make) {
+  order::dice random(8);
+  for (const int longest : {4, 40, 140}) {
+    std::vector<std::int64_t> offsets = {0};
+    for (int s = 0; s < 60; ++s) offsets.push_back(offsets.back() + regroup::lanes - s % 3 + 1);
+    while (offsets.size() <= 400) offsets.push_back(offsets.back() + random(0, random(0, 3) == 0 ? longest : longest / 4));
+    std::vector<X> xs;
+    while (std::ssize(xs) < offsets.back()) {
+      xs.push_back(make(random(0, 5) == 0 ? -0.0f : static_cast<float>(random(-999, 999)) / 7));
+    }
+    order::for_some_executors([&](const auto& ex, const std::string& name) {
+      const auto answer = [&](std::size_t s) {
+        const std::vector<X> alone(xs.begin() + offsets[s], xs.begin() + offsets[s + 1]);
+        return regroup::reduce(regroup::seq, alone, m);
+      };
+      std::atomic<int> differ = 0;
+      regroup::reduce_segments(ex, xs, offsets, [&](regroup::index s, const auto& got) {
+        const auto wanted = answer(static_cast<std::size_t>(s));
+        if (order::digest().add(got).value() != order::digest().add(wanted).value()) ++differ;
+      }, m);
+      EXPECT_EQ(differ, 0) << name << ", lengths up to " << longest;
+    });
+  }
+}
+
+/// A sum that must not overflow (UBSan sees it).
+struct exact_sum {
+  static constexpr bool is_commutative = true;
+  std::int32_t identity() const { return 0; }
+  std::int32_t operator()(std::int32_t a, std::int32_t b) const { return a + b; }
+};
 
 struct keyed {
   std::vector<double> keys;
@@ -83,6 +134,39 @@ void by_key(const keyed& k) {
 TEST(segments, contiguous_pieces) { mixtures<order::rule::pieces>(); }
 TEST(segments, striped_lanes) { mixtures<order::rule::striped>(); }
 TEST(segments, tile_lift) { mixtures<order::rule::tile>(); }
+
+TEST(segments, have_the_bits_of_each_alone) {
+  const auto as_it_is = [](float x) { return x; };
+  expect_bits_of_each_alone<float>(regroup::plus<float>{}, as_it_is);
+  expect_bits_of_each_alone<double>(regroup::plus<double>{}, as_it_is);
+  expect_bits_of_each_alone<regroup::float16>(regroup::plus<float>{}, [](float x) { return regroup::float16(x); });
+  expect_bits_of_each_alone<float>(regroup::minmax<float>{}, as_it_is);
+  expect_bits_of_each_alone<float>(regroup::moments<float>{}, as_it_is);  // a count of 64 bits beside floats
+  expect_bits_of_each_alone<float>(regroup::log_sum_exp<float>{}, as_it_is);
+  expect_bits_of_each_alone<float>(regroup::fanout{regroup::plus<float>{}, regroup::moments<double>{}}, as_it_is);
+  expect_bits_of_each_alone<float>(regroup::fanout{regroup::plus<float>{}, regroup::log_sum_exp<float>{}}, as_it_is);
+  expect_bits_of_each_alone<std::uint8_t>(regroup::any{}, [](float x) { return std::uint8_t{x > 100}; });
+  using map = regroup::affine_map<float>;
+  expect_bits_of_each_alone<map>(regroup::affine<float>{}, [](float x) { return map{x / 150, x}; });
+}
+
+/// Nothing is combined or lifted but what a fold alone could meet: no overflow where sums do not.
+TEST(segments, combine_nothing_that_is_not_there) {
+  constexpr std::int32_t large = 2'000'000'000;
+  std::vector<std::int32_t> xs, sums;
+  std::vector<std::int64_t> offsets = {0};
+  for (int s = 0; s < 200; ++s) {
+    for (const std::int32_t x : {large, 1, -large, 1}) {
+      xs.push_back(x);
+      if (s % 2 == 0) break;
+    }
+    sums.push_back(s % 2 == 0 ? large : 2);
+    offsets.push_back(std::ssize(xs));
+  }
+  std::vector<std::int32_t> out(sums.size());
+  regroup::reduce_segments(regroup::seq, xs, offsets, out, exact_sum{});
+  EXPECT_EQ(out, sums);
+}
 
 TEST(by_key, nan_starts_a_new_run_and_the_first_key_is_reported) {
   const double nan = std::numeric_limits<double>::quiet_NaN();

@@ -22,6 +22,7 @@
 #include "regroup/host/folds.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/matrix_columns.hpp"
+#include "regroup/host/ragged.hpp"
 
 namespace regroup::host {
 
@@ -29,24 +30,7 @@ namespace regroup::host {
 template <class Batch>
 concept gridded = batch<Batch> && requires(const Batch& b) { b.grid_at(index{}, index{}); };
 
-/// Whether lanes of a monoid's states, and of each member's, are packs.
-template <class M>
-constexpr bool has_packs() {
-  if constexpr (has_members<M>) {
-    return []<class... Member>(std::type_identity<std::tuple<Member...>>) {
-      return (has_packs<Member>() && ...);
-    }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
-  } else {
-    return has_scalars<state_of<M>>;
-  }
-}
-/// Whether elements may go abreast: they are small and can be copied as bytes, lanes are packs, and the lanes of a group's tile
-/// fit on the stack.
-template <class M, class X>
-constexpr bool goes_in_packs() {
-  return is_plain<state_of<M>, X> && is_movable<X> && sizeof(X) <= 32 && sizeof(state_of<M>) <= 32 && has_packs<M>();
-}
-/// Whether rows of a batch may.
+/// Whether rows of a batch may go abreast.
 template <class M, batch Batch>
 constexpr bool goes_abreast() {
   return gridded<Batch> && goes_in_packs<M, element_in<Batch>>();
@@ -90,18 +74,6 @@ index rows_of_chunk(const Batch& b, index columns_together, index workers) {
 /// For short rows always true.
 constexpr bool are_enough(index threads, index rows, index length) {
   return length <= lanes || 4 * rows >= abreast * threads;
-}
-
-/// Whether a monoid, and each member of it, folds element by element; a `lift_tile` needs the elements of one row.
-template <class M, class X>
-constexpr bool folds_elements() {
-  if constexpr (has_members<M>) {
-    return []<class... Member>(std::type_identity<std::tuple<Member...>>) {
-      return (folds_elements<Member, X>() && ...);
-    }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
-  } else {
-    return !has_lift_tile<M, tile<load_from<X>>>;
-  }
 }
 
 // As in host/lanes.hpp.

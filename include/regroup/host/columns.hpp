@@ -48,6 +48,7 @@ class columns<State, Width> {
   [[nodiscard]] State get(index j) const noexcept { return values_[static_cast<std::size_t>(j)]; }
   [[nodiscard]] State take(index j) const noexcept { return get(j); }
   void set(index j, State s) noexcept { values_[static_cast<std::size_t>(j)] = s; }
+  void set_if(bool condition, index j, State s) noexcept { set(j, host::chosen(condition, s, get(j))); }
 
  private:
   alignas(64) std::array<State, Width> values_;
@@ -82,6 +83,12 @@ class columns<State, Width> {
   void set(index j, const State& s) noexcept {
     host::each_scalar(s, [&]<std::size_t K>(place<K>, const auto& scalar) {
       static_cast<nth<K>&>(scalars_).values[static_cast<std::size_t>(j)] = scalar;
+    });
+  }
+  void set_if(bool condition, index j, const State& s) noexcept {
+    host::each_scalar(s, [&]<std::size_t K>(place<K>, const auto& scalar) {
+      auto& value = static_cast<nth<K>&>(scalars_).values[static_cast<std::size_t>(j)];
+      value = host::chosen(condition, static_cast<std::remove_cvref_t<decltype(value)>>(scalar), value);
     });
   }
 

@@ -12,6 +12,7 @@
 
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
+#include "regroup/host/ragged.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup::host {
@@ -77,6 +78,10 @@ state_of<M> fold_source(const M& m, const Source& s) {
   }
 }
 
+/// Whether the sources of a batch may have different lengths, as segments have.
+template <class Batch>
+inline constexpr bool is_ragged = requires(const Batch& b) { b.elements(); };
+
 /// fold_rows, where element i of a row is that of row elements(row), as load(its address) reads it.
 template <class Batch, class M, class Sink, class Elements, class Load>
 void fold_short_rows(const Batch& b, index first, index last, const M& m, const Sink& sink, const Elements& elements,
@@ -107,7 +112,11 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       together[static_cast<std::size_t>(n)] = {data, size};
     }
     if (n > 0) {
-      host::fold_leaves(m, together.data(), n, states, load);
+      if constexpr (is_ragged<Batch> && std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>()) {
+        host::fold_ragged(m, together.data(), n, states);
+      } else {
+        host::fold_leaves(m, together.data(), n, states, load);
+      }
       host::sink_some(sink, first, n, [&](index k) { return states.get(k); });
     } else {
       sink(first, host::fold_source(m, b[first]));

@@ -179,6 +179,18 @@ using word_of_bytes =
     std::conditional_t<Bytes == 1, std::uint8_t,
                        std::conditional_t<Bytes == 2, std::uint16_t,
                                           std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
+/// which ? a : b by a mask, as math::select, of any scalar: a combine of which g++ wants no more than a choice is no branch.
+template <class Scalar>
+constexpr Scalar chosen(bool which, Scalar a, Scalar b) {
+  if constexpr (sizeof(Scalar) <= 8) {
+    using word = word_of_bytes<sizeof(Scalar)>;
+    const auto mask = static_cast<word>(word{0} - static_cast<word>(which));
+    const auto bits_of_b = std::bit_cast<word>(b);
+    return std::bit_cast<Scalar>(static_cast<word>(bits_of_b ^ ((std::bit_cast<word>(a) ^ bits_of_b) & mask)));
+  } else {
+    return which ? a : b;
+  }
+}
 /// The bytes of a state's widest scalar.
 template <class State>
 inline constexpr std::size_t widest_scalar = []<class... T>(std::type_identity<std::tuple<T...>>) {
