@@ -39,39 +39,34 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     alignas(64) Real of_[static_cast<std::size_t>(group::most * width)];
   };
 
-  /// The largest elements of a row in each lane, while rows after it are prefetched.
-  [[gnu::always_inline]] static Pack largest_in_lanes(const X* x, index length, const Pack& scale, const X* later) {
+  /// The largest elements of a row in each lane.
+  [[gnu::always_inline]] static Pack largest_in_lanes(const X* x, index length, const Pack& scale) {
     find_pages_ahead(x, static_cast<std::size_t>(length) * sizeof(X));
     maximum_of_numbers top;
     index i = 0;
-    for (; i + pair <= length; i += pair) {
-      base::fetch(later + i);
-      top.template add<true>(x + i, scale, pair);
-    }
-    if (i < length) {
-      base::fetch(later + i);
-      top.template add<false>(x + i, scale, length - i);
-    }
+    for (; i + pair <= length; i += pair) top.template add<true>(x + i, scale, pair);
+    if (i < length) top.template add<false>(x + i, scale, length - i);
     return Pack::larger(top.top[0], top.top[1]);
   }
   [[gnu::flatten]] static void largest(const form& f, group& rows) {
     const Pack scale = Pack::all(f.scale);
-    const index ahead = bytes_ahead();
     lefts left;
     for (index row = 0; row < rows.count; ++row) {
       const X* const x = rows.x[static_cast<std::size_t>(row)];
-      left.set(row, largest_in_lanes(x, f.length, scale, moved(x, ahead)));
+      left.set(row, largest_in_lanes(x, f.length, scale));
     }
     left.fold(rows.count, rows.m.data(), Pack::larger);
   }
 
   /// Weights of n elements from the i-th on, which are kept, and added to the lanes. Meanwhile the places at `y` are
-  /// prefetched.
+  /// prefetched, and the elements at `later`: this takes the longest, so that least of them wait for one another. (On an Intel
+  /// logsumexp of 128 elements is 1.4 times as fast as with the next group prefetched while the largest elements are found.)
   template <bool Whole>
   [[gnu::always_inline]] static void weigh(const X* x, index i, index n, const Pack& scale, const Pack& m, Real* weights,
-                                           sums& lane, const Y* y) {
+                                           sums& lane, const Y* y, const X* later) {
     two v;
     base::template load<Whole>(v, x + i, scale, n, m);
+    base::fetch(later + i);
     for (index at = i; at < i + pair; at += line) __builtin_prefetch(y + at, 1);
     unrolled<2>([&](int j) { v[j].x = v[j].x - m.x; });
     tiles::decay<Pack, 2>(v);
@@ -89,21 +84,24 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
   }
   /// The sums of a row's weights in each lane, halved down to one pack.
   [[gnu::always_inline]] static Pack sum_in_lanes(const X* x, index length, const Pack& scale, const Pack& m, Real* weights,
-                                                  sums& lane, const Y* y) {
+                                                  sums& lane, const Y* y, const X* later) {
     index i = 0;
-    for (; i + pair <= length; i += pair) weigh<true>(x, i, pair, scale, m, weights, lane, y);
-    if (i < length) weigh<false>(x, i, length - i, scale, m, weights, lane, y);
+    for (; i + pair <= length; i += pair) weigh<true>(x, i, pair, scale, m, weights, lane, y, later);
+    if (i < length) weigh<false>(x, i, length - i, scale, m, weights, lane, y, later);
     return lane.halved_to_pack();
   }
   [[gnu::flatten]] static void sum(const form& f, group& rows) {
     const Pack scale = Pack::all(f.scale);
     lefts left;
+    // In bytes, to the next group where rows are at one distance.
+    const auto next = static_cast<index>(static_cast<std::uintptr_t>(rows.count) * (address(rows.x[1]) - address(rows.x[0])));
     sums lane;  // those that no row reaches stay as they are
     for (index row = 0; row < rows.count; ++row) {
       const auto k = static_cast<std::size_t>(row);
       Real* const weights = rows.weights + row * rows.pitch;
       const auto* const written = rows.y[k] == nullptr ? reinterpret_cast<const Y*>(weights) : rows.y[k];
-      left.set(row, sum_in_lanes(rows.x[k], f.length, scale, Pack::all(rows.m[k]), weights, lane, written));
+      const X* const x = rows.x[k];
+      left.set(row, sum_in_lanes(x, f.length, scale, Pack::all(rows.m[k]), weights, lane, written, moved(x, next)));
     }
     left.fold(rows.count, rows.s.data(), sums::sum);
   }

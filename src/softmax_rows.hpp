@@ -76,6 +76,7 @@ struct row_loops {
       if (next_ < ragged) put<false, false>(next_, ragged - next_);
       next_ = ragged;
       past_caches_ = bytes_to_line(row.y + ragged) == 0;
+      if (bytes_to_line(row.y + last_) != 0) __builtin_prefetch(row.y + last_ - 1, 1);
     }
     /// Whether n more outputs are left; if so, `step` can write them two packs at a time.
     [[nodiscard]] bool has(index n) const { return next_ + n <= last_; }
