@@ -78,11 +78,15 @@ constexpr void join_pieces(const M& m, const columns<X>& before, const X* within
     const index first = j * piece_elements, size = std::min(piece_elements, n - first);
     const X left = before.get(j);
     const auto join = [&](const auto count) {
-      // Apart: of products of complex numbers as they lie, g++ 12 contracts the sums, whatever it is told.
-      columns<X, static_cast<std::size_t>(piece_elements)> joined;
-      for_lanes<X>(
-          count, [&](index i) { return answer(m(left, within[first + i])); }, [&](index i, const X& y) { joined.set(i, y); });
-      for (index i = 0; i < count; ++i) to[first + i] = joined.get(i);
+      if constexpr (std::is_scalar_v<X>) {
+        for_lanes<X>(
+            count, [&](index i) { return answer(m(left, within[first + i])); }, [&](index i, X y) { to[first + i] = y; });
+      } else {  // apart: of products of complex numbers as they lie, g++ 12 contracts the sums, whatever it is told
+        columns<X, static_cast<std::size_t>(piece_elements)> joined;
+        for_lanes<X>(
+            count, [&](index i) { return answer(m(left, within[first + i])); }, [&](index i, const X& y) { joined.set(i, y); });
+        for (index i = 0; i < count; ++i) to[first + i] = joined.get(i);
+      }
     };
     if (size == piece_elements) {
       join(std::integral_constant<index, piece_elements>{});
