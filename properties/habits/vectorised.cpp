@@ -201,3 +201,15 @@ void columns(const regroup::grid<const float>& g, regroup::host::pack<regroup::s
 }
 template void columns<regroup::plus<float>>(const regroup::grid<const float>&, regroup::host::pack<float>*);
 template void columns<log_add>(const regroup::grid<const float>&, regroup::host::pack<float>*);
+
+/// Short segments, a group at a time.
+template <class M, class X = float>
+void segments(const regroup::host::stretch<X>* from, regroup::index n, regroup::host::columns<regroup::state_of<M>>& states) {
+  regroup::host::fold_ragged(M{}, from, n, states);
+}
+template void segments<regroup::plus<float>>(const regroup::host::stretch<float>*, regroup::index,
+                                             regroup::host::columns<float>&);
+template void segments<log_add>(const regroup::host::stretch<float>*, regroup::index, regroup::host::columns<float>&);
+template void segments<regroup::affine<float>, regroup::affine_map<float>>(
+    const regroup::host::stretch<regroup::affine_map<float>>*, regroup::index,
+    regroup::host::columns<regroup::affine_map<float>>&);

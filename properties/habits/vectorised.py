@@ -59,6 +59,9 @@ FOLDS = {
     "copy_elements<regroup::projected<regroup::strided<float const>, softplus>": "vfm.*ps",
     "columns<regroup::plus<float> >": "vaddps",
     "columns<log_add>": "vfm.*ps",
+    "fold_ragged<regroup::plus<float>": "vaddps",
+    "fold_ragged<log_add": "vfm.*ps",
+    "fold_ragged<regroup::affine<float>": "vfm.*ps",
 }
 # The same by squares of 32 bytes, whatever the processor has beyond AVX2: all of a square's rows are in one loop.
 SQUARES = {
