@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The verb reduce: of a range, of the rows or any axes of a view, of segments, and by key. The executor comes first, then
 // inputs, outputs, the monoid and an optional projection: of the element, as in std::ranges, or of the element and its
-// position (`with_position`). A projection may be called more than once for an element, and from any thread. Every source is
-// folded in the contract's order (executor.hpp), so a row has the same bits alone and in any batch.
+// position (`with_position`). A projection, and a monoid's functions, may be called more than once for an element, and from any
+// thread. Every source is folded in the contract's order (executor.hpp), so a row has the same bits alone and in any batch.
 #pragma once
 
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -78,6 +82,33 @@ struct lowered {
   }
 };
 
+/// Where runs of consecutive equal keys begin, and then the number of keys. Some keys are compared at once: a branch at each
+/// would be guessed wrongly once a run.
+template <class Keys>
+std::vector<index> ends_of_runs(const Keys& key, index n) {
+  constexpr index word = sizeof(std::uint64_t), some = 8 * word;
+  std::vector<index> ends;
+  if (n > 0) ends.push_back(0);
+  for (index first = 1; first < n; first += some) {
+    alignas(64) std::array<bool, some> begins{};
+    const auto compare = [&](const auto size) {
+      for (index k = 0; k < size; ++k) begins[static_cast<std::size_t>(k)] = !(key[first + k] == key[first + k - 1]);
+    };
+    if (first + some <= n) {
+      compare(std::integral_constant<index, some>{});
+    } else {
+      compare(n - first);
+    }
+    for (index k = 0; k < some; k += word) {
+      std::uint64_t left;
+      std::memcpy(&left, begins.data() + k, sizeof left);
+      for (; left != 0; left &= left - 1) ends.push_back(first + k + std::countr_zero(left) / 8);
+    }
+  }
+  ends.push_back(n);
+  return ends;
+}
+
 /// Folds every source of a batch and puts the answers.
 template <executor Executor, class Batch, class M, class Projection, class Put>
 void fold(const Executor& ex, const Batch& b, const M& m, const Projection& projection, const Put& put) {
@@ -146,12 +177,10 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   const auto key = as_source(keys);
   const auto elements = as_source(xs);
   require_one_key_an_element(key.size(), elements.size());
-  std::vector<index> offsets;
-  for (index i = 0; i < key.size(); ++i) {
-    if (i == 0 || !(key[i] == key[i - 1])) offsets.push_back(i);
-  }
-  const auto runs = static_cast<index>(offsets.size());
-  offsets.push_back(key.size());
+  const auto* const in_memory = contiguous(key);
+  const std::vector<index> offsets =
+      in_memory != nullptr ? verbs::ends_of_runs(in_memory, key.size()) : verbs::ends_of_runs(key, key.size());
+  const auto runs = static_cast<index>(offsets.size()) - 1;
   const auto room = [&](const auto& places) {
     require_room_for_runs(places.extents(), runs);
     return view(places.data(), {runs}, places.strides());

@@ -250,6 +250,19 @@ class States(AttentionCase):
         self.assertEqual(told["state"]["o"], {"path": self.path("s/o.npy"), "type": "float32", "shape": [2, 6, 5]})
         self.assertEqual(list(told), ["state"])
 
+    def test_states_of_two_commands_do_not_mix(self):
+        """Whoever reads a directory finds the state of one command or of another: keys and values of n give 8 n and n."""
+        q = self.save("q.npy", np.ones((1, 8), "f4"))
+        calls = [[TOOL, "attention", q, x, x, "--scale", "1", "--state-out", self.path("s")]
+                 for x in (self.save(f"{n}.npy", np.full((1, 8), n, "f4")) for n in (1, 2))]
+        subprocess.run(calls[0], check=True)
+        for _ in range(40):
+            running = [subprocess.Popen(call) for call in 2 * calls]
+            while any(process.poll() is None for process in running):
+                o, lse = self.merged(self.path("s"))
+                self.assertEqual(lse, 8 * o[0, 0])
+            self.assertEqual([process.wait() for process in running], [0] * 4)
+
     def test_any_partition_in_any_order(self):
         r = self.random
         for kind in FLOATS:

@@ -107,7 +107,10 @@ int run(const attention_command& c, const settings& s) {
       attention(ex, q, keys, view_of<T>(o), options);
     }
   });
+  std::optional<directory_in_use> no_other_state;
+  if (directory) no_other_state.emplace(c.state_out, directory_in_use::changing);
   outputs.commit();
+  no_other_state.reset();
   if (directory) directory->keep();
   if (s.json) {
     json_object files;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -259,6 +260,12 @@ void made_directory::remove() {
 void made_directory::keep() {
   for (const std::string& path : made_) forget(path.c_str());
   made_.clear();
+}
+
+directory_in_use::directory_in_use(const std::string& path, purpose why)
+    : directory_(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+  while (::flock(directory_.get(), why == reading ? LOCK_SH : LOCK_EX) != 0 && errno == EINTR) {
+  }
 }
 
 signals_wait::signals_wait() {

@@ -88,6 +88,17 @@ class made_directory {
   std::deque<std::string> made_;  // outermost first
 };
 
+/// While such an object exists, other commands that change, or read, a directory's files as one wait: those that change them
+/// for all, those that read them for one that changes them. Where the file system has no locks nobody waits.
+class directory_in_use {
+ public:
+  enum purpose { reading, changing };
+  directory_in_use(const std::string& path, purpose why);
+
+ private:
+  file_descriptor directory_;
+};
+
 /// While such an object exists, the signals that end the program wait, whichever thread they reach. So names that appear
 /// together appear all or none, and no temporary file exists that its remover does not know of. For the main thread only.
 class signals_wait {

@@ -8,7 +8,7 @@
 
 namespace regroup::tool {
 
-state_files::state_files(const std::string& directory)
+state_files::state_files(const std::string& directory, const directory_in_use& /*while they are opened*/)
     : m(open_array(directory + "/m.npy")), l(open_array(directory + "/l.npy")), o(open_array(directory + "/o.npy")) {
   for (const input* x : {&m, &l, &o}) {
     if (x->type() != element::float32 && x->type() != element::float64) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "files.hpp"
 #include "input.hpp"
 #include "output.hpp"
 #include "regroup/algorithms/attention_state.hpp"
@@ -45,15 +46,20 @@ class saved_state {
   const result& o_;
 };
 
-/// Reads the three files of a state and checks that they fit together. Throws shape_error and argument_error.
+/// Reads the three files of a state, which one command wrote, and checks that they fit together. Throws shape_error and
+/// argument_error.
 struct state_files {
-  explicit state_files(const std::string& directory);
+  explicit state_files(const std::string& directory)
+      : state_files(directory, directory_in_use(directory, directory_in_use::reading)) {}
   input m, l, o;
 
   template <class Real>
   [[nodiscard]] attention_state<Real> state() const {
     return attention_state<Real>(view_of<Real>(m), view_of<Real>(l), view_of<Real>(o));
   }
+
+ private:
+  state_files(const std::string& directory, const directory_in_use& opening);
 };
 
 }  // namespace regroup::tool

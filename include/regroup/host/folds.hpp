@@ -86,7 +86,8 @@ inline constexpr bool is_ragged = requires(const Batch& b) { b.elements(); };
 template <class Batch, class M, class Sink, class Elements, class Load>
 void fold_short_rows(const Batch& b, index first, index last, const M& m, const Sink& sink, const Elements& elements,
                      const Load& load) {
-  using element = element_of<std::remove_cvref_t<decltype(elements(b[first]))>>;
+  using row_source = std::remove_cvref_t<decltype(elements(b[first]))>;
+  using element = element_of<row_source>;
   std::array<stretch<element>, lanes> together;
   columns<state_of<M>> states;
   std::unique_ptr<element[]> copies;
@@ -102,14 +103,23 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       } else if constexpr (is_movable<element>) {
         if (copied + size > tile_elements) break;
         if (copies == nullptr) copies = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(tile_elements));
-        element* const copy = copies.get() + copied;
-        host::copy_elements(row, 0, size, copy);
-        data = copy;
+        data = copies.get() + copied;
         copied += size;
       } else {
         break;
       }
       together[static_cast<std::size_t>(n)] = {data, size};
+    }
+    if (copied > 0) {
+      element* to = copies.get();
+      run<makes_elements<row_source>>([&] {
+        for (index k = 0; k < n; ++k) {
+          if (together[static_cast<std::size_t>(k)].first != to || together[static_cast<std::size_t>(k)].size == 0) continue;
+          const auto row = elements(b[first + k]);
+          host::copy_here(row, 0, row.size(), to);
+          to += row.size();
+        }
+      });
     }
     if (n > 0) {
       if constexpr (is_ragged<Batch> && std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>()) {

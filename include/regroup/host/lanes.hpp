@@ -125,18 +125,22 @@ constexpr state_of<M> tile<Load>::fold(const M& m, const Map& map) const {
   }
 }
 
-/// Copies the elements [first, first + n) of a source to contiguous memory; what computes them (say, a lazy range) is
-/// dispatched to the best instruction set.
+/// Copies the elements [first, first + n) of a source to contiguous memory.
+template <source Source>
+constexpr void copy_here(const Source& s, index first, index n, element_of<Source>* to) {
+  if constexpr (has_visit<Source>) {
+    s.visit(first, n, [&](index k, const auto& x) { to[k] = x; });
+  } else {
+    for (index i = 0; i < n; ++i) to[i] = s[first + i];
+  }
+}
+/// Whether its elements are made as they are copied, which the best instruction set then does: of a lazy range, say.
+template <source Source>
+inline constexpr bool makes_elements =
+    is_plain<element_of<Source>, element_of<Source>> && !requires(const Source& s) { s.contiguous(); };
 template <source Source>
 void copy_elements(const Source& s, index first, index n, element_of<Source>* to) {
-  using element = element_of<Source>;
-  run<is_plain<element, element> && !requires { s.contiguous(); }>([&] {
-    if constexpr (has_visit<Source>) {
-      s.visit(first, n, [&](index k, const auto& x) { to[k] = x; });
-    } else {
-      for (index i = 0; i < n; ++i) to[i] = s[first + i];
-    }
-  });
+  run<makes_elements<Source>>([&] { host::copy_here(s, first, n, to); });
 }
 
 #if defined(__clang__)

@@ -49,16 +49,26 @@ constexpr bool folds_elements() {
   }
 }
 
-/// Whether stretches of elements may go in groups.
+/// Whether stretches of elements may go in groups: those of `longest_ragged` elements and their lanes fit on any stack, 64 KiB,
+/// and every scalar in a lane is one that packs have.
 template <class M, class X>
 constexpr bool goes_ragged() {
-  return goes_in_packs<M, X>() && folds_elements<M, X>();
+  if constexpr (goes_in_packs<M, X>() && folds_elements<M, X>()) {
+    using state = state_of<M>;
+    constexpr std::size_t lane = std::max(sizeof(state), sizeof(pack<state>) / abreast);
+    if constexpr (has_scalars<state>) return sizeof(X) + lane <= 32 && widest_scalar<state> <= 8;
+    return sizeof(X) + lane <= 32;
+  }
+  return false;
 }
 
 /// The longest stretch that goes with others.
 inline constexpr index longest_ragged = lanes;
-/// Of fewer, each goes alone.
-inline constexpr index fewest_ragged = abreast / 4;
+/// Whether a group of `count` stretches is worth its steps, as many as the longest has elements: alone, each takes one for every
+/// `abreast` elements, and some to halve what is left.
+constexpr bool go_together(index count, index longest, index elements) {
+  return count > 1 && longest <= elements / abreast + 2 * count;
+}
 
 // As in host/lanes.hpp.
 #if defined(__clang__)
@@ -92,8 +102,8 @@ class by_length {
   std::array<std::uint8_t, lanes> place_;
 };
 
-/// The states of a group of stretches of sizes[k] >= 1 elements, at most `longest` of them: element i of stretch k is at(i, k),
-/// and beyond its end another of its elements.
+/// The states of a group of stretches of sizes[k] elements, at most `longest` of them: element i of stretch k is at(i, k), and
+/// beyond its end some element of a stretch.
 template <class M, class Sizes, class At>
 constexpr void ragged_leaf(const M& m, const Sizes& sizes, index longest, const At& at, pack<state_of<M>>& out) {
   if constexpr (has_members<M>) {  // each member by its own rule
@@ -111,13 +121,29 @@ constexpr void ragged_leaf(const M& m, const Sizes& sizes, index longest, const 
     alignas(64) std::array<length, abreast> size;
     std::ranges::transform(sizes, size.begin(), [](index some) { return static_cast<length>(some); });
     const auto has = [&](index k, length i) { return i < size[static_cast<std::size_t>(k)]; };
-    const auto lift = [&, none = m.identity()](pack<state>& s, index i) {
-      for (index k = 0; k < abreast; ++k) s.set(k, none);
-      for (index k = 0; k < abreast; ++k) s.set_if(has(k, static_cast<length>(i)), k, regroup::lift(m, at(i, k)));
+    // (g++ would unroll so short a loop, and then make no packs of it.)
+    const auto each = [](const auto& body) {
+#if !defined(__clang__)
+#pragma GCC ivdep
+#pragma GCC unroll 1
+#endif
+      for (index k = 0; k < abreast; ++k) body(k);
+    };
+    pack<state> made;
+    // Where a stretch has an element i, its lane becomes what was made. (Apart from the combine, for which a choice beside it
+    // would be a branch.)
+    const auto take = [&](pack<state>& to, index i) {
+      each([&](index k) { to.set_if(has(k, static_cast<length>(i)), k, made.get(k)); });
+    };
+    const auto lift = [&, none = m.identity()](pack<state>& to, index i) {
+      each([&](index k) { made.set(k, regroup::lift(m, at(i, k))); });
+      each([&](index k) { to.set(k, none); });
+      take(to, i);
     };
     // Element i is the first in b.
     const auto combine = [&](pack<state>& a, const pack<state>& b, index i) {
-      for (index k = 0; k < abreast; ++k) a.set_if(has(k, static_cast<length>(i)), k, m(a.get(k), b.get(k)));
+      each([&](index k) { made.set(k, m(a.get(k), b.get(k))); });
+      take(a, i);
     };
     if constexpr (is_commutative<M>) {
       std::array<pack<state>, longest_ragged> lane;
@@ -156,35 +182,37 @@ void fold_ragged(const M& m, const stretch<X>* from, index n, columns<state_of<M
     const by_length order(from, n);
     std::array<X, longest_ragged * abreast> x;
     const auto at = [&](index i, index k) { return regroup::widen(x[static_cast<std::size_t>(i * abreast + k)]); };
-    const auto alone = [&](index k) { leaves.set(k, host::leaf(m, tile(load_from<X>{from[k].first}, from[k].size))); };
-    const X* next = from[n - 1].first + from[n - 1].size;  // of what is folded later, where all lie one after another
+    // Of what is folded later, where all lie one after another.
+    auto next = reinterpret_cast<std::uintptr_t>(from[n - 1].first + from[n - 1].size);
     const index empty = order.first_of(0);
     if constexpr (!has_scalars<state_of<M>>) {  // such lanes are first set in order
       for (index k = 0; k < n; ++k) leaves.set(k, m.identity());
     }
-    index i = 0;
-    for (; i < order.first_of(longest_ragged); ++i) alone(order[i]);
-    while (empty - i >= fewest_ragged) {
-      const index count = std::min(abreast, empty - i);
-      const index longest = from[order[i]].size;
-      std::array<index, abreast> sizes;
-      index together = 0;
-      for (index k = 0; k < abreast; ++k) {
-        const auto& [elements, size] = from[order[i + std::min(k, count - 1)]];
-        sizes[static_cast<std::size_t>(k)] = size;
-        together += size;
-        X* const to = x.data() + k;
-        for (index e = 0; e < size; ++e) to[e * abreast] = elements[e];
-        for (index e = size; e < longest; ++e) to[e * abreast] = elements[0];
+    for (index i = 0; i < empty;) {
+      const index count = std::min(abreast, empty - i), longest = from[order[i]].size;
+      std::array<index, abreast> sizes{};
+      for (index k = 0; k < count; ++k) sizes[static_cast<std::size_t>(k)] = from[order[i + k]].size;
+      const index elements = std::accumulate(sizes.begin(), sizes.end(), index{0});
+      if (longest > longest_ragged || !go_together(count, longest, elements)) {
+        const auto& [first, size] = from[order[i]];
+        leaves.set(order[i++], host::leaf(m, tile(load_from<X>{first}, size)));
+        continue;
       }
-      regroup::fetch_lines<1>(next, static_cast<std::size_t>(together) * sizeof(X));
-      next += together;
+      for (index k = 0; k < abreast; ++k) {  // the last stretch more than once, as if it were empty
+        const X* const begin = from[order[i + std::min(k, count - 1)]].first;
+        const index size = sizes[static_cast<std::size_t>(k)];
+        X* const to = x.data() + k;
+        for (index e = 0; e < size; ++e) to[e * abreast] = begin[e];
+        for (index e = size; e < longest; ++e) to[e * abreast] = begin[0];
+      }
+      const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(X);
+      regroup::fetch_lines<1>(reinterpret_cast<const void*>(next), bytes);
+      next += bytes;
       pack<state_of<M>> states;
       ragged_leaf(m, sizes, longest, at, states);
       for (index k = 0; k < count; ++k) leaves.set(order[i++], states.get(k));
     }
-    for (; i < empty; ++i) alone(order[i]);
-    for (; i < n; ++i) leaves.set(order[i], m.identity());
+    for (index i = empty; i < n; ++i) leaves.set(order[i], m.identity());
   });
 }
 
