@@ -123,7 +123,7 @@ constexpr void ragged_leaf(const M& m, const Sizes& sizes, index longest, const 
     const auto has = [&](index k, length i) { return i < size[static_cast<std::size_t>(k)]; };
     // (g++ would unroll so short a loop, and then make no packs of it.)
     const auto each = [](const auto& body) {
-#if !defined(__clang__)
+#if !defined(__clang__) && !defined(__CUDACC__)  // which would warn
 #pragma GCC ivdep
 #pragma GCC unroll 1
 #endif
