@@ -125,7 +125,7 @@ top_k/rows/fp32/32x128256_k5 top_k/rows/fp32/32x128256_k50 top_k/rows/fp32/32x12
 reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400 reduce_axes/plus/fp32/1Mx32 reduce_axes/plus/fp32/4Mx8
 reduce_axes/plus/fp32/32x64x56x56 scan_axes/plus/fp32/4Mx4 scan_axes/plus/fp32/1Mx20
 scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
-scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000
+scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000 reduce_segments/plus/fp32/16M_of_20
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
 math/exp/fp32/16K math/exp2/fp32/16K math/log/fp32/16K math/exp/fp64/16K math/exp2/fp64/16K math/log/fp64/16K
