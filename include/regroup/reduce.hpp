@@ -82,13 +82,13 @@ struct lowered {
   }
 };
 
-/// Where runs of consecutive equal keys begin, and then the number of keys. Some keys are compared at once: a branch at each
+/// Where runs of consecutive equal keys begin, and then n, the number of keys. Some keys are compared at once: a branch at each
 /// would be guessed wrongly once a run.
 template <class Keys>
-std::vector<index> ends_of_runs(const Keys& key, index n) {
+std::vector<index> offsets_of_runs(const Keys& key, index n) {
   constexpr index word = sizeof(std::uint64_t), some = 8 * word;
-  std::vector<index> ends;
-  if (n > 0) ends.push_back(0);
+  std::vector<index> offsets;
+  if (n > 0) offsets.push_back(0);
   for (index first = 1; first < n; first += some) {
     alignas(64) std::array<bool, some> begins{};
     const auto compare = [&](const auto size) {
@@ -102,11 +102,11 @@ std::vector<index> ends_of_runs(const Keys& key, index n) {
     for (index k = 0; k < some; k += word) {
       std::uint64_t left;
       std::memcpy(&left, begins.data() + k, sizeof left);
-      for (; left != 0; left &= left - 1) ends.push_back(first + k + std::countr_zero(left) / 8);
+      for (; left != 0; left &= left - 1) offsets.push_back(first + k + std::countr_zero(left) / 8);
     }
   }
-  ends.push_back(n);
-  return ends;
+  offsets.push_back(n);
+  return offsets;
 }
 
 /// Folds every source of a batch and puts the answers.
@@ -179,7 +179,7 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   require_one_key_an_element(key.size(), elements.size());
   const auto* const in_memory = contiguous(key);
   const std::vector<index> offsets =
-      in_memory != nullptr ? verbs::ends_of_runs(in_memory, key.size()) : verbs::ends_of_runs(key, key.size());
+      in_memory != nullptr ? verbs::offsets_of_runs(in_memory, key.size()) : verbs::offsets_of_runs(key, key.size());
   const auto runs = static_cast<index>(offsets.size()) - 1;
   const auto room = [&](const auto& places) {
     require_room_for_runs(places.extents(), runs);

@@ -179,7 +179,7 @@ using word_of_bytes =
     std::conditional_t<Bytes == 1, std::uint8_t,
                        std::conditional_t<Bytes == 2, std::uint16_t,
                                           std::conditional_t<Bytes == 4, std::uint32_t, std::uint64_t>>>;
-/// which ? a : b by a mask, as math::select, of any scalar: a combine of which g++ wants no more than a choice is no branch.
+/// which ? a : b by a mask, as math::select, for any scalar.
 template <class Scalar>
 constexpr Scalar chosen(bool which, Scalar a, Scalar b) {
   if constexpr (sizeof(Scalar) <= 8) {
