@@ -89,12 +89,26 @@ class Jax(Peer):
 
     scan_axes = scan
 
-    def reduce_segments(self, work):
+    def in_segments(self, work, of_segments):
+        """of_segments(x, fold, each element's segment): fold(f, x) is jax.ops' f of each segment."""
         offsets = np.fromfile(self.directory / "offsets", np.int64)
         count = len(offsets) - 1
         segment = self.jax.device_put(np.repeat(np.arange(count, dtype=np.int32), np.diff(offsets)))
-        f = lambda x, segment: self.jax.ops.segment_sum(x, segment, count, indices_are_sorted=True)
-        return self.jitted(f, self.array_of(work)[0], segment)
+
+        def call(x, segment):
+            return of_segments(x, lambda f, x: f(x, segment, count, indices_are_sorted=True), segment)
+
+        return self.jitted(call, self.array_of(work)[0], segment)
+
+    def reduce_segments(self, work):
+        return self.in_segments(work, lambda x, fold, _: fold(self.jax.ops.segment_sum, x))
+
+    def softmax_segments(self, work):
+        def softmax(x, fold, segment):
+            weights = self.jax.numpy.exp(x - fold(self.jax.ops.segment_max, x)[segment])
+            return weights / fold(self.jax.ops.segment_sum, weights)[segment]
+
+        return self.in_segments(work, softmax)
 
     def attention(self, work):
         h, kv, q, n, d = work.attention
@@ -111,7 +125,7 @@ class Jax(Peer):
 
     def note(self, work):
         more = {"affine": ", its maps two arrays", "window": ", given only what the window sees"}
-        if work.verb == "reduce_segments":
+        if work.verb in ("reduce_segments", "softmax_segments"):
             return "its output allocated each call, given each element's segment"
         return "its output allocated each call" + more.get(work.what, "")
 

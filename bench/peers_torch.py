@@ -96,6 +96,19 @@ class Torch(Peer):
 
         return call, lambda: self.array(y[0])
 
+    def softmax_segments(self, work):
+        t, x = self.torch, self.tensor(work)[0]
+        offsets = t.from_numpy(np.fromfile(self.directory / "offsets", np.int64))
+        lengths, y = offsets.diff(), [None]
+
+        def call():
+            largest = t.segment_reduce(x, "max", offsets=offsets)
+            weights = t.exp(x - largest.repeat_interleave(lengths, output_size=len(x)))
+            sums = t.segment_reduce(weights, "sum", offsets=offsets)
+            y[0] = weights.div_(sums.repeat_interleave(lengths, output_size=len(x)))
+
+        return call, lambda: self.array(y[0])
+
     def attention(self, work):
         h, kv, q, n, d = work.attention
         if work.what == "causal" and q != n:
@@ -185,7 +198,7 @@ class TorchCompiled(Torch):
     def no(self, work):
         raise Cannot("calls the function that PyTorch calls without it")
 
-    scan = scan_axes = reduce_segments = attention = top_k = no
+    scan = scan_axes = reduce_segments = softmax_segments = attention = top_k = no
 
     def note(self, work):
         return super().note(work) or "its output allocated each call"

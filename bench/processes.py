@@ -28,6 +28,7 @@ PROGRAMS = {
     "decode": ("attention",),
     "threads": ("threads",),
     "softmax": ("rows",),
+    "softmax_segments": ("rows",),
     "log_softmax": ("rows",),
     "logsumexp": ("rows",),
     "cross_entropy": ("rows",),

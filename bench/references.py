@@ -35,7 +35,7 @@ def inputs(work):
     given = {"x": works.narrowed(normal(n), work.type)}
     if work.verb == "cross_entropy":
         given["targets"] = random.integers(0, columns, rows)
-    if work.verb == "reduce_segments":
+    if work.verb in ("reduce_segments", "softmax_segments"):
         cuts = random.choice(n - 1, n // works.count(work.shape.split("_of_")[1]) - 1, replace=False) + 1
         given["offsets"] = np.concatenate([[0], np.sort(cuts), [n]]).astype(np.int64)
     return given
@@ -152,6 +152,10 @@ def reference(work, given):
         return scanned(work, raw)
     if work.verb == "reduce_segments":
         return np.add.reduceat(raw.astype(np.float64), given["offsets"][:-1])
+    if work.verb == "softmax_segments":
+        first, lengths, x = given["offsets"][:-1], np.diff(given["offsets"]), raw.astype(np.float64)
+        weight = np.exp(x - np.repeat(np.maximum.reduceat(x, first), lengths))
+        return weight / np.repeat(np.add.reduceat(weight, first), lengths)
     if work.verb == "math":  # x86's longer numbers, for fp64's sake
         return {"exp": np.exp, "exp2": np.exp2, "log": np.log}[work.what](raw.astype(np.longdouble))
     rows, columns = work.rows

@@ -2,7 +2,7 @@
 // softmax, log_softmax, logsumexp and cross_entropy (with its gradient) of rows, beside the loops one would write, on
 // libm and on our exp, and what Debian has in C++: Eigen, XNNPACK, oneDNN. `softmax/strided` reads and writes columns,
 // `softmax/in_place` overwrites its input, of `softmax/vectors` both begin 16 bytes behind a page, as a large std::vector's
-// numbers do. Limits: reading x, and copying x to y.
+// numbers do. softmax_segments/rows/TYPE/N_of_M: segments of M elements on average. Limits: reading x, and copying x to y.
 #include <Eigen/Core>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 #include "limits.hpp"
 #include "regroup/algorithms/cross_entropy.hpp"
-#include "regroup/algorithms/softmax.hpp"
+#include "regroup/algorithms/softmax_segments.hpp"
 
 #ifdef REGROUP_HAS_XNNPACK
 #include <pthreadpool.h>
@@ -154,10 +154,49 @@ void contend(program& p) {
   if (verb != "logsumexp") add_copy_limits(p, bytes, array<char>(static_cast<std::size_t>(bytes.size())));
 }
 
+void contend_segments(program& p) {
+  const auto x = p.input<float>("x");
+  const auto offsets = p.input<std::int64_t>("offsets");
+  const index count = offsets.size() - 1;
+  const array<float> y(static_cast<std::size_t>(x.size()));
+  const auto result = [=] { return y; };
+  p.with_executor([&](const auto& ex) {
+    p.add(
+        "ours",
+        [=] {
+          regroup::softmax_segments(ex, std::span<const float>(x.data(), static_cast<std::size_t>(x.size())),
+                                    std::span<const std::int64_t>(offsets.data(), static_cast<std::size_t>(count + 1)),
+                                    regroup::view<float>(y.data(), {y.size()}));
+        },
+        result);
+  });
+  const auto add = [&](const std::string& who, auto segment) {
+    p.add(
+        who,
+        [=, threads = p.threads] {
+          in_pieces(threads, count, [&](index first, index last) {
+            for (index s = first; s < last; ++s) {
+              segment(x.data() + offsets[s], y.data() + offsets[s], offsets[s + 1] - offsets[s]);
+            }
+          });
+        },
+        result);
+  };
+  add("four loops on libm",
+      [](const float* a, float* b, index n) { four_loops(a, b, n, [](float e) { return std::exp(e); }); });
+  add("four loops on our exp", [](const float* a, float* b, index n) {
+    regroup::host::dispatch([&] { four_loops(a, b, n, [](float e) { return regroup::math::exp(e); }); });
+  });
+  const auto bytes = p.input<char>("x");
+  add_copy_limits(p, bytes, array<char>(static_cast<std::size_t>(bytes.size())));
+}
+
 }  // namespace
 }  // namespace bench
 
 int main(int argc, char** argv) {
-  return bench::main_of(
-      argc, argv, [](bench::program& p) { bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); }); });
+  return bench::main_of(argc, argv, [](bench::program& p) {
+    if (p.work.verb == "softmax_segments") return bench::contend_segments(p);
+    bench::with_type(p.work.type, [&]<class T>(T) { bench::contend<T>(p); });
+  });
 }

@@ -126,6 +126,7 @@ reduce_axes/plus/fp32/1024x4096 reduce_axes/plus/fp32/100000x400 reduce_axes/plu
 reduce_axes/plus/fp32/32x64x56x56 scan_axes/plus/fp32/4Mx4 scan_axes/plus/fp32/1Mx20
 scan_axes/plus/fp32/4096x4096 scan_axes/plus/fp32/100000x400 scan_axes/log_sum_exp/fp32/1024x4096
 scan/affine/fp32/16M scan/log_sum_exp/fp32/16M reduce_segments/plus/fp32/16M_of_1000 reduce_segments/plus/fp32/16M_of_20
+softmax_segments/rows/fp32/16M_of_20 softmax_segments/rows/fp32/16M_of_1000
 attention/full/fp32/h8_n2000_d80 attention/causal/fp32/h8_n2000_d80
 attention/window/fp32/h8_q64_n32768_d64_w1024 attention/window/bf16/h8_q1_n32768_d128_w1024
 math/exp/fp32/16K math/exp2/fp32/16K math/log/fp32/16K math/exp/fp64/16K math/exp2/fp64/16K math/log/fp64/16K
@@ -150,6 +151,7 @@ SMALLER = {
     "64Kx300": "4Kx300",
     "100x1000003": "3x1000003",
     "16M_of_1000": "1M_of_1000",
+    "16M_of_20": "1M_of_20",
     "1024x4096": "1024x512",
     "4096x4096": "512x512",
     "100000x400": "4096x400",
@@ -212,7 +214,7 @@ def amount(work):
     return n * element * (2 if writes else 1), "GB/s"
 
 
-WRITES = ("softmax", "log_softmax", "cross_entropy", "scan", "scan_axes")  # as much as they read
+WRITES = ("softmax", "softmax_segments", "log_softmax", "cross_entropy", "scan", "scan_axes")  # as much as they read
 LONG_ROW = 1 << 18  # elements: longer rows leave a core's cache between the two sweeps of a softmax
 
 
@@ -229,7 +231,7 @@ def limit(work, threads, seconds):
     copies = {name: t for name, t in seconds.items() if name.startswith("copy")}
     if work.verb in WRITES and copies:
         name, t = min(copies.items(), key=lambda copy: copy[1])
-        if "scan" not in work.verb and work.rows[1] > LONG_ROW and reads:
+        if not re.search("scan|segments", work.verb) and work.rows[1] > LONG_ROW and reads:
             return "read, then " + name, rate(t + min(reads))
         return name, rate(t)
     if reads:

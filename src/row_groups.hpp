@@ -53,7 +53,7 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     lefts left;
     for (index row = 0; row < rows.count; ++row) {
       const X* const x = rows.x[static_cast<std::size_t>(row)];
-      left.set(row, largest_in_lanes(x, f.length, scale));
+      left.set(row, largest_in_lanes(x, rows.length[static_cast<std::size_t>(row)], scale));
     }
     left.fold(rows.count, rows.m.data(), Pack::larger);
   }
@@ -93,15 +93,18 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
   [[gnu::flatten]] static void sum(const form& f, group& rows) {
     const Pack scale = Pack::all(f.scale);
     lefts left;
-    // In bytes, to the next group where rows are at one distance.
-    const auto next = static_cast<index>(static_cast<std::uintptr_t>(rows.count) * (address(rows.x[1]) - address(rows.x[0])));
-    sums lane;  // those that no row reaches stay as they are
+    const index ahead = rows.ahead * index{sizeof(X)};
+    sums lane;
+    index reached = 0;  // the lanes behind are as they were
     for (index row = 0; row < rows.count; ++row) {
       const auto k = static_cast<std::size_t>(row);
-      Real* const weights = rows.weights + row * rows.pitch;
+      const index length = rows.length[k], reaches = std::min((length + pair - 1) / pair * pair, lanes);
+      for (index i = reaches; i < reached; i += width) Pack::all(base::plus_identity).store(lane.lane + i);
+      reached = reaches;
+      Real* const weights = rows.weights[k];
       const auto* const written = rows.y[k] == nullptr ? reinterpret_cast<const Y*>(weights) : rows.y[k];
       const X* const x = rows.x[k];
-      left.set(row, sum_in_lanes(x, f.length, scale, Pack::all(rows.m[k]), weights, lane, written, moved(x, next)));
+      left.set(row, sum_in_lanes(x, length, scale, Pack::all(rows.m[k]), weights, lane, written, moved(x, ahead)));
     }
     left.fold(rows.count, rows.s.data(), sums::sum);
   }
@@ -125,12 +128,10 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     const Pack scale = Pack::all(f.scale);
     for (std::size_t k = 0; k < static_cast<std::size_t>(rows.count); ++k) {
       const Pack m = Pack::all(rows.m[k]), a = Pack::all(rows.a[k]), b = Pack::all(rows.b[k]);
-      const Real* const weights = rows.weights + static_cast<index>(k) * rows.pitch;
-      const X* const x = rows.x[k];
-      Y* const y = rows.y[k];
+      const index length = rows.length[k];
       index i = 0;
-      for (; i + pair <= f.length; i += pair) put<true>(x, weights, i, pair, scale, m, a, b, shares, y);
-      if (i < f.length) put<false>(x, weights, i, f.length - i, scale, m, a, b, shares, y);
+      for (; i + pair <= length; i += pair) put<true>(rows.x[k], rows.weights[k], i, pair, scale, m, a, b, shares, rows.y[k]);
+      if (i < length) put<false>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
     }
   }
 };

@@ -165,6 +165,25 @@ struct projected_batch {
   }
 };
 
+/// Throws offsets_error unless offsets begin at 0, never decrease and end at the number of elements.
+template <class Offsets>
+void require_offsets(const Offsets& offsets, index elements) {
+  static_assert(std::integral<element_of<Offsets>>, "regroup: segment offsets are integers");
+  if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
+  const auto at = [&](index s) { return static_cast<index>(offsets[s]); };
+  if (at(0) != 0) throw_offsets("segment offsets must begin at 0; got " + std::to_string(at(0)));
+  for (index s = 0; s + 1 < offsets.size(); ++s) {
+    if (at(s + 1) < at(s)) {
+      throw_offsets("segment offsets must not decrease; entry " + std::to_string(s + 1) + " is " + std::to_string(at(s + 1)) +
+                    " after " + std::to_string(at(s)));
+    }
+  }
+  if (at(offsets.size() - 1) != elements) {
+    throw_offsets("segment offsets must end at the number of elements, " + std::to_string(elements) + "; the last is " +
+                  std::to_string(at(offsets.size() - 1)));
+  }
+}
+
 /// Consecutive pieces of a source between offsets: piece s is [offsets[s], offsets[s + 1]).
 template <class Source, class Offsets>
 class segments {
@@ -173,20 +192,7 @@ class segments {
 
  public:
   segments(const Source& elements, const Offsets& offsets) : elements_(elements), offsets_(offsets) {
-    static_assert(std::integral<element_of<Offsets>>, "regroup: segment offsets are integers");
-    if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
-    const auto at = [&](index s) { return static_cast<index>(offsets[s]); };
-    if (at(0) != 0) throw_offsets("segment offsets must begin at 0; got " + std::to_string(at(0)));
-    for (index s = 0; s + 1 < offsets.size(); ++s) {
-      if (at(s + 1) < at(s)) {
-        throw_offsets("segment offsets must not decrease; entry " + std::to_string(s + 1) + " is " +
-                      std::to_string(at(s + 1)) + " after " + std::to_string(at(s)));
-      }
-    }
-    if (at(offsets.size() - 1) != elements.size()) {
-      throw_offsets("segment offsets must end at the number of elements, " + std::to_string(elements.size()) +
-                    "; the last is " + std::to_string(at(offsets.size() - 1)));
-    }
+    require_offsets(offsets, elements.size());
   }
   [[nodiscard]] index size() const { return offsets_.size() - 1; }
   [[nodiscard]] index elements() const { return elements_.size(); }

@@ -8,6 +8,7 @@
 #include "regroup/algorithms/cross_entropy.hpp"
 #include "regroup/algorithms/softmax.hpp"
 #include "regroup/algorithms/softmax_baselines.hpp"
+#include "regroup/algorithms/softmax_segments.hpp"
 #include "regroup/batch.hpp"
 #include "regroup/error.hpp"
 #include "regroup/executor.hpp"

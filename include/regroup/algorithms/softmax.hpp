@@ -122,7 +122,7 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   if constexpr (has_row_kernels<x, y>) {
     if (is_contiguous && go_in_groups<Out>(count, length)) {
       in_groups((some + host::abreast - 1) / host::abreast * host::abreast, [&](index first, index last) {
-        group_sweep<x, y> sweep(length, seen);
+        group_sweep<x, y> sweep(seen);
         host::dispatch([&] { sweep.rows(in, out, first, last, look); });
       });
       return;
@@ -158,22 +158,30 @@ void each_row(const Executor& ex, const In& in, const Out& out, scaled<Real> see
   }
 }
 
-/// The rows along an axis of a view.
+/// The lines along an axis of a view, which becomes the last.
 template <class View>
-auto rows_along(const View& x, int axis, const char* verb) {
+auto lines_along(const View& x, int axis, const char* verb) {
   const auto v = view(x);
   using element = std::remove_cv_t<typename decltype(v)::element_type>;
   require_softmax_rows<element>(v.rank(), verb);
-  return regroup::rows(axes_last(view<const element>(v), {axis}));
+  return axes_last(view<const element>(v), {axis});
 }
-
-/// The rows of an output in x's shape, which may be exactly x.
+/// Those of an output in x's shape, which may be exactly x.
 template <class View, class Y>
-auto output_rows(const View& x, const view<Y>& out, int axis, const char* verb) {
+auto output_lines(const View& x, const view<Y>& out, int axis, const char* verb) {
   const auto in = view(x);
   require_softmax_output<element_of_view<View>, Y>(in.extents(), out.extents(), verb);
   regroup::require_apart(in, out, true);
-  return regroup::rows(axes_last(out, {axis}));
+  return axes_last(out, {axis});
+}
+/// The rows along an axis of a view, and of an output.
+template <class View>
+auto rows_along(const View& x, int axis, const char* verb) {
+  return regroup::rows(lines_along(x, axis, verb));
+}
+template <class View, class Y>
+auto output_rows(const View& x, const view<Y>& out, int axis, const char* verb) {
+  return regroup::rows(output_lines(x, out, axis, verb));
 }
 
 /// What softmax's verbs make of a row's state alone: its logsumexp, for `taker` where somebody takes it, and the map of its
@@ -185,10 +193,11 @@ struct from_state {
   struct given {};
   scaled<Real> seen;
   const Taker* taker;
+  index first = 0;  ///< the number of the first row
   constexpr given given_of(index) const { return {}; }
   constexpr bool has_values() const { return taker != nullptr; }
   constexpr Real value(given, state s) const { return log_sum_exp<Real>{}.lower(s); }
-  constexpr void put(index row, given, Real value) const { (*taker)(row, value); }
+  constexpr void put(index row, given, Real value) const { (*taker)(first + row, value); }
   constexpr Map map_of(given, state s) const { return Map(seen, s); }
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Short contiguous rows of softmax, a group at a time on one thread, by the library's loops (src/row_groups.hpp): what each
-// row waits for is computed for all rows of the group side by side. Bits as softmax_sweeps.hpp. Level: lane.
+// Short rows of softmax, a group at a time on one thread, by the library's loops (src/row_groups.hpp): what each row waits
+// for is computed for all rows of the group side by side. Bits as softmax_sweeps.hpp. Level: lane.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,15 @@
 
 namespace regroup::softmax_parts {
 
-/// Whether contiguous rows are swept this way. (Shorter ones go across a vector. Longer ones have enough to compute alone, and
-/// outputs to be written past the caches. Setting up a group takes 130 ns, which rows without outputs earn later.)
+/// The longest rows swept this way: longer ones have enough to compute alone, and outputs to be written past the caches.
+inline constexpr index longest_in_group = 4 * lanes - 1;
+/// Whether contiguous rows of one length are swept this way. (Shorter ones go across a vector. Setting up a group takes 130 ns,
+/// which rows without outputs earn later.)
 template <class Out>
 constexpr bool go_in_groups(index rows, index length) {
   constexpr bool has_outputs = !std::same_as<Out, std::nullopt_t>;
   constexpr index fewest = has_outputs ? host::abreast / 4 : 2 * host::abreast;
-  constexpr index shortest = has_outputs ? lanes / 4 : lanes / 2, longest = (has_outputs ? 4 : 2) * lanes - 1;
+  constexpr index shortest = has_outputs ? lanes / 4 : lanes / 2, longest = has_outputs ? longest_in_group : 2 * lanes - 1;
   return rows >= fewest && length >= shortest && length <= longest;
 }
 
@@ -28,7 +30,8 @@ constexpr bool go_in_groups(index rows, index length) {
 #pragma clang attribute push([[gnu::flatten]], apply_to = function)
 #endif
 
-/// Sweeps contiguous rows of at most a tile. Inlined into a dispatched function, because `look` computes too.
+/// Sweeps rows of up to `longest_in_group` elements, each of its own length. Inlined into a dispatched function, because `look`
+/// computes too.
 template <class X, class Y>
 class group_sweep {
   using Real = widened<X>;
@@ -37,24 +40,14 @@ class group_sweep {
   static_assert(group::most == host::abreast);
 
  public:
-  group_sweep(index length, scaled<Real> seen) : seen_(seen), form_{length, seen.scale, false} {}
+  explicit group_sweep(scaled<Real> seen) : seen_(seen), form_{0, seen.scale, false} {}
 
   /// Looks at every row, a group's values and maps side by side, and, if there are outputs, writes them.
   template <class In, class Out, class Verb>
   void rows(const In& in, const Out& out, index first, index last, const look<Verb>& look) {
     group now{};
-    const index together = std::clamp(elements_together / form_.length, group::most / 4, group::most);
-    now.pitch = (form_.length + lanes - 1) / lanes * lanes;
-    const auto scratch = std::make_unique_for_overwrite<line_of<Real>[]>(
-        static_cast<std::size_t>(together * now.pitch * index{sizeof(Real)} / index{cache_line}));
-    now.weights = scratch[0].values;
     for (index row = first; row < last; row += now.count) {
-      now.count = std::min(last - row, together);
-      for (index k = 0; k < group::most; ++k) {
-        const auto at = static_cast<std::size_t>(k);
-        now.x[at] = in[row + std::min(k, now.count - 1)].first;
-        if constexpr (!std::same_as<Out, std::nullopt_t>) now.y[at] = out[row + std::min(k, now.count - 1)].first;
-      }
+      gather(now, in, out, row, last);
       fold(now);
       pack m, s;
       for (index k = 0; k < group::most; ++k) {
@@ -63,20 +56,77 @@ class group_sweep {
       }
       const look_abreast<Verb, Real> all(look, row, now.count);
       all.show(m, s);
-      if constexpr (!std::same_as<Out, std::nullopt_t>) write(all, now, m, s);
+      if constexpr (!std::same_as<Out, std::nullopt_t>) {
+        write(all, now, m, s);
+        give(now, out, row);
+      }
     }
   }
 
  private:
   /// Elements of a group that the first cache holds beside their weights and outputs.
   static constexpr index elements_together = tile_elements / 2;
+  /// Room for them, each row's from a new line on, and for two packs more.
+  static constexpr index room = elements_together + group::most * 2 * index{cache_line};
+  template <class T>
+  static std::unique_ptr<line_of<T>[]> lines() {
+    return std::make_unique_for_overwrite<line_of<T>[]>(static_cast<std::size_t>(room) * sizeof(T) / cache_line);
+  }
+
+  /// The rows from `row` on that go together. Those whose elements or places are not contiguous are copied aside.
+  template <class In, class Out>
+  void gather(group& rows, const In& in, const Out& out, index row, index last) {
+    index elements = 0, place = 0;
+    rows.count = 0;
+    rows.ahead = 0;
+    for (; row + rows.count < last && rows.count < group::most; ++rows.count) {
+      const auto x = in[row + rows.count];
+      const auto at = static_cast<std::size_t>(rows.count);
+      elements += x.count;
+      if (elements > elements_together && rows.count > 0) break;
+      rows.length[at] = x.count;
+      rows.x[at] = x.contiguous();
+      rows.weights[at] = weights_[0].values + place;
+      if (rows.x[at] == nullptr) {
+        if (!from_) from_ = lines<X>();
+        X* const copy = from_[0].values + place;
+        for (index i = 0; i < x.count; ++i) copy[i] = x[i];
+        rows.x[at] = copy;
+      }
+      if constexpr (!std::same_as<Out, std::nullopt_t>) {
+        rows.y[at] = out[row + rows.count].contiguous();
+        if (rows.y[at] == nullptr) {
+          if (!to_) to_ = lines<Y>();
+          rows.y[at] = to_[0].values + place;
+        }
+      }
+      place += (x.count + index{cache_line} - 1) / index{cache_line} * index{cache_line};
+    }
+    if (row + rows.count == last || in[row].contiguous() == nullptr) return;
+    const auto next = in[row + rows.count];
+    if (next.contiguous() != nullptr) rows.ahead = next.first - rows.x[0];
+  }
+  /// Puts outputs that stand aside into their places.
+  template <class Out>
+  void give(const group& rows, const Out& out, index row) const {
+    if (!to_) return;
+    for (index k = 0; k < rows.count; ++k) {
+      const auto to = out[row + k];
+      const Y* const y = rows.y[static_cast<std::size_t>(k)];
+      if (y == to.first) continue;
+      for (index i = 0; i < to.count; ++i) to[i] = y[i];
+    }
+  }
 
   /// The states of a group's rows.
   void fold(group& rows) const {
     kernels_.largest_of_group(form_, rows);
     for (Real& m : rows.m) m = detail::peak<Real>{}.lower(m);
     int strange = 0;
-    for (index k = 0; k < rows.count; ++k) strange |= math::is_finite(rows.m[static_cast<std::size_t>(k)]) ? 0 : 1;
+    for (index k = 0; k < rows.count; ++k) {
+      const auto at = static_cast<std::size_t>(k);
+      strange |= math::is_finite(rows.m[at]) || rows.length[at] == 0 ? 0 : 1;
+    }
     if (strange != 0) find_strange(rows);
     kernels_.sum_group(form_, rows);
     for (Real& s : rows.s) s = plus<Real>{}.lower(s);
@@ -85,7 +135,7 @@ class group_sweep {
   [[gnu::noinline]] void find_strange(group& rows) const {
     for (index k = 0; k < rows.count; ++k) {
       const auto at = static_cast<std::size_t>(k);
-      if (!math::is_finite(rows.m[at])) rows.m[at] = largest_of_any(seen_, rows.x[at], form_.length);
+      if (!math::is_finite(rows.m[at])) rows.m[at] = largest_of_any(seen_, rows.x[at], rows.length[at]);
     }
   }
   template <class Verb>
@@ -100,13 +150,16 @@ class group_sweep {
     if constexpr (kind != row_map_kind::shares_of_weights) return;
     for (index k = 0; k < rows.count; ++k) {
       const auto at = static_cast<std::size_t>(k);
-      if (map.shown.get(k) == 0) std::fill_n(rows.y[at], form_.length, static_cast<Y>(Real{0}));
+      if (map.shown.get(k) == 0) std::fill_n(rows.y[at], rows.length[at], static_cast<Y>(Real{0}));
       if (map.single[at] >= 0) rows.y[at][map.single[at]] = static_cast<Y>(map.value.get(k));
     }
   }
 
   scaled<Real> seen_;
   row_form<Real> form_;
+  std::unique_ptr<line_of<Real>[]> weights_ = lines<Real>();
+  std::unique_ptr<line_of<X>[]> from_;
+  std::unique_ptr<line_of<Y>[]> to_;
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();
 };
 

@@ -38,19 +38,20 @@ struct row_sweep {
   row_outputs<X, Y> before;
 };
 
-/// Up to `most` short rows that are swept together: their elements; their weights, rows of them `pitch` apart, aligned and
-/// with room for a whole number of `lanes`; their outputs, if there are any, of one kind that needs weights or differences; the
-/// state (m, s) of each, and the numbers of its map.
+/// Up to `most` short rows that are swept together: their lengths; their elements; their weights, aligned and with room for two
+/// packs more; their outputs, if there are any, of one kind that needs weights or differences; the state (m, s) of each, and
+/// the numbers of its map.
 template <class X, class Y>
 struct row_group {
   using Real = widened<X>;
   static constexpr index most = 16;
   static constexpr auto size = static_cast<std::size_t>(most);
   index count;
+  std::array<index, size> length;
   std::array<const X*, size> x;
   std::array<Y*, size> y;
-  Real* weights;
-  index pitch;
+  std::array<Real*, size> weights;
+  index ahead;  ///< elements from a row to one of the next group, to be prefetched; 0 where that is not known
   alignas(64) std::array<Real, size> m, s, a, b;
 };
 
@@ -77,7 +78,7 @@ struct row_kernels {
   /// leaves[t]: plus's leaf of the weights of tile t. Returns the largest element of the next row.
   Real (*sweep)(const row_form<Real>& form, const row_sweep<X, Y>& row, Real* leaves);
   void (*write)(const row_form<Real>& form, const row_outputs<X, Y>& outputs);
-  /// The same for a group of short rows, each step for all of them: every m; every s, and the weights; the outputs of a kind.
+  /// The same for a group of short rows, of their own lengths, each step for all of them: every m; every s, and the weights; the outputs of a kind.
   void (*largest_of_group)(const row_form<Real>& form, row_group<X, Y>& rows);
   void (*sum_group)(const row_form<Real>& form, row_group<X, Y>& rows);
   void (*write_group)(const row_form<Real>& form, const row_group<X, Y>& rows, row_map_kind kind);

@@ -146,5 +146,7 @@ struct segment_batch {
  private:
   [[nodiscard]] constexpr index at(index s) const { return static_cast<index>(offsets[s]); }
 };
+template <class X, class Offset, class Projection>
+segment_batch(X*, const Offset*, index, index, Projection) -> segment_batch<X, Offset, Projection>;
 
 }  // namespace regroup::cuda

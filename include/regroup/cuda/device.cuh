@@ -172,17 +172,6 @@ void with_workspace(const device& on, std::size_t bytes, const Run& run) {
   on.synchronize();
 }
 
-template <class X, class Offset, class Projection = std::identity>
-segment_batch<X, Offset, Projection> segments_of(const device_view<X>& xs, const device_view<Offset>& offsets,
-                                                 const Projection& projection = {}) {
-  static_assert(std::is_integral_v<Offset>, "regroup: segment offsets are integers");
-  if (xs.one_row().stride != 1 || offsets.one_row().stride != 1) {
-    throw_shape("on a device segments need elements and offsets side by side");
-  }
-  if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
-  return {xs.data(), offsets.data(), offsets.size() - 1, xs.size(), projection};
-}
-
 /// Whether what a verb reads is no device view, or another argument is a range or view of the host's.
 template <class X>
 concept host_memory = !is_device_view<X> && !std::same_as<X, shape> &&

@@ -156,6 +156,19 @@ inline constexpr int short_row_threads = 4;
 inline constexpr int short_row_held = 8;
 inline constexpr index short_row_elements = short_row_threads * short_row_held;
 
+/// One row of at most 32 elements, by four threads.
+template <std::floating_point Real, class Team, class In, class Out, class Look>
+constexpr void map_short(Team& of, const In& rows, const Out& out, scaled<Real> seen, const Look& look, index row) {
+  const auto x = rows[row];
+  using source = std::remove_const_t<decltype(x)>;
+  using tile = held_tile<Team, source>;
+  tile held(of, x, 0, static_cast<int>(x.size()));
+  using map = decltype(map_of<Look, Real>::map);
+  const auto state = softmax_parts::two_sweeps(seen, held_row<map::reads_weight, Real, tile, source>{held, x});
+  const map told = told_by_first(of, [&] { return look(row, state); });
+  if (out.first == nullptr) return;
+  write_tile(held, out[row], 0, told, [&](int k) { return told(held.held(k), held.held(k)); });
+}
 /// Rows of at most 32 elements.
 template <std::floating_point Real, class In, class Out, class Look>
 struct map_short_rows {
@@ -167,17 +180,8 @@ struct map_short_rows {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_row<short_row_threads, short_row_held>(b, rows, [&](auto& of, index row) {
-      const auto x = rows[row];
-      using source = std::remove_const_t<decltype(x)>;
-      using tile = held_tile<std::remove_reference_t<decltype(of)>, source>;
-      tile held(of, x, 0, static_cast<int>(x.size()));
-      using map = decltype(map_of<Look, Real>::map);
-      const auto state = softmax_parts::two_sweeps(seen, held_row<map::reads_weight, Real, tile, source>{held, x});
-      const map told = told_by_first(of, [&] { return look(row, state); });
-      if (out.first == nullptr) return;
-      write_tile(held, out[row], 0, told, [&](int k) { return told(held.held(k), held.held(k)); });
-    });
+    each_row<short_row_threads, short_row_held>(b, rows,
+                                                [&](auto& of, index row) { map_short(of, rows, out, seen, look, row); });
   }
 };
 
@@ -229,7 +233,19 @@ struct map_held_rows {
   }
 };
 
-/// Rows of up to 32 tiles, a block each: read for the maximum, for the sum, and to be mapped.
+/// One row of up to 16 tiles, by a block: read for the maximum, for the sum, and to be mapped.
+template <std::floating_point Real, class Team, class In, class Out, class Look>
+constexpr void map_tiles(Team& of, const In& rows, const Out& out, scaled<Real> seen, const Look& look, index row) {
+  const auto x = rows[row];
+  using source = std::remove_const_t<decltype(x)>;
+  const auto state = softmax_parts::two_sweeps(seen, row_of_tiles<Real, Team, source>{of, x});
+  const map_of<Look, Real> told = told_by_first(of, [&] {
+    return map_of<Look, Real>{{seen, state.m}, look(row, state)};
+  });
+  if (out.first == nullptr) return;
+  for (index first = 0; first < x.size(); first += tile_elements) map_tile(of, told, x, out[row], first);
+}
+/// Rows of up to 16 tiles, a block each.
 template <std::floating_point Real, class In, class Out, class Look>
 struct map_rows_of_tiles {
   static constexpr int resident_blocks = row_blocks<Real>;
@@ -240,17 +256,7 @@ struct map_rows_of_tiles {
 
   template <block Block>
   constexpr void operator()(Block& b) const {
-    each_row<block_threads>(b, rows, [&](auto& of, index row) {
-      const auto x = rows[row];
-      using team = std::remove_reference_t<decltype(of)>;
-      using source = std::remove_const_t<decltype(x)>;
-      const auto state = softmax_parts::two_sweeps(seen, row_of_tiles<Real, team, source>{of, x});
-      const map_of<Look, Real> told = told_by_first(of, [&] {
-        return map_of<Look, Real>{{seen, state.m}, look(row, state)};
-      });
-      if (out.first == nullptr) return;
-      for (index first = 0; first < x.size(); first += tile_elements) map_tile(of, told, x, out[row], first);
-    });
+    each_row<block_threads>(b, rows, [&](auto& of, index row) { map_tiles(of, rows, out, seen, look, row); });
   }
 };
 

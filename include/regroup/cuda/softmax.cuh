@@ -9,6 +9,7 @@
 
 #include "regroup/cuda/device.cuh"
 #include "regroup/cuda/row_verbs.hpp"
+#include "regroup/cuda/segment_rows.hpp"
 
 namespace regroup {
 
@@ -66,11 +67,64 @@ void logsumexp_into(const cuda::device& on, const cuda::device_view<X>& x, const
   cuda::log_sums(x, out, options).run(on, w);
 }
 
+/// softmax_segments (algorithms/softmax_segments.hpp) of elements side by side, along one axis. The S + 1 offsets are in device
+/// memory and not checked, as in `reduce_segments`. Segments of up to 32 elements get 4 threads each, of up to 1024 a warp, of
+/// up to 65,536 a block, which reads them three times. Returns when it is done. Throws as `softmax`.
+template <class X, class Offset, class Y>
+void softmax_segments(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Offset>& offsets,
+                      const cuda::device_view<Y>& y, const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::run_rows(on, cuda::normalise_segments<softmax_parts::probability>(x, offsets, y, options, "softmax_segments"));
+}
+template <class X, class Offset, class Y>
+void log_softmax_segments(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Offset>& offsets,
+                          const cuda::device_view<Y>& y, const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::run_rows(on, cuda::normalise_segments<softmax_parts::log_probability>(x, offsets, y, options, "log_softmax_segments"));
+}
+template <class X, class Offset, class Out>
+void logsumexp_segments(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Offset>& offsets,
+                        const cuda::device_view<Out>& out, const logsumexp_options& options = {}) {
+  cuda::run_rows(on, cuda::log_sums_of_segments(x, offsets, out, options));
+}
+/// The bytes of workspace that any of the three needs: none for up to 65,536 elements in all.
+template <class X, class Offset>
+std::size_t softmax_segments_workspace(const cuda::device&, const cuda::device_view<X>& x,
+                                       const cuda::device_view<Offset>& offsets) {
+  using real = cuda::real_of<X>;
+  using look = cuda::look_normalise<softmax_parts::log_probability, real>;  // whose map is the larger
+  const auto rows = cuda::segments_of(cuda::segmented(x, -1, "softmax_segments"), offsets);
+  return cuda::segment_work{rows, rows, softmax_parts::scaled<real>{1}, look{}}.bytes();
+}
+/// The same in the caller's workspace, in stream order.
+template <class X, class Offset, class Y>
+void softmax_segments_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Offset>& offsets,
+                           const cuda::device_view<Y>& y, const cuda::workspace& w,
+                           const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::normalise_segments<softmax_parts::probability>(x, offsets, y, options, "softmax_segments").run(on, w);
+}
+template <class X, class Offset, class Y>
+void log_softmax_segments_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Offset>& offsets,
+                               const cuda::device_view<Y>& y, const cuda::workspace& w,
+                               const cuda::softmax_options<cuda::real_of<X>>& options = {}) {
+  cuda::normalise_segments<softmax_parts::log_probability>(x, offsets, y, options, "log_softmax_segments").run(on, w);
+}
+template <class X, class Offset, class Out>
+void logsumexp_segments_into(const cuda::device& on, const cuda::device_view<X>& x, const cuda::device_view<Offset>& offsets,
+                             const cuda::device_view<Out>& out, const cuda::workspace& w,
+                             const logsumexp_options& options = {}) {
+  cuda::log_sums_of_segments(x, offsets, out, options).run(on, w);
+}
+
 template <class X, class... Rest>
 cuda::refused_memory<X, Rest...> softmax(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
 cuda::refused_memory<X, Rest...> log_softmax(const cuda::device&, const X&, const Rest&...);
 template <class X, class... Rest>
 cuda::refused_memory<X, Rest...> logsumexp(const cuda::device&, const X&, const Rest&...);
+template <class X, class... Rest>
+cuda::refused_memory<X, Rest...> softmax_segments(const cuda::device&, const X&, const Rest&...);
+template <class X, class... Rest>
+cuda::refused_memory<X, Rest...> log_softmax_segments(const cuda::device&, const X&, const Rest&...);
+template <class X, class... Rest>
+cuda::refused_memory<X, Rest...> logsumexp_segments(const cuda::device&, const X&, const Rest&...);
 
 }  // namespace regroup

@@ -119,6 +119,18 @@ class device_view {
   view<T> view_;
 };
 
+/// The segments of elements between offsets, which are in device memory and are not checked.
+template <class X, class Offset, class Projection = std::identity>
+segment_batch<X, Offset, Projection> segments_of(const device_view<X>& xs, const device_view<Offset>& offsets,
+                                                 const Projection& projection = {}) {
+  static_assert(std::is_integral_v<Offset>, "regroup: segment offsets are integers");
+  if (xs.one_row().stride != 1 || offsets.one_row().stride != 1) {
+    throw_shape("on a device segments need elements and offsets side by side");
+  }
+  if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
+  return {xs.data(), offsets.data(), offsets.size() - 1, xs.size(), projection};
+}
+
 template <class V>
 inline constexpr bool is_device_view = false;
 template <class T>
