@@ -248,10 +248,14 @@ constexpr state_of<M> range_of(const M& m, Team& of, const Source& source, index
   return of.perfect_of_group(m, s, count);
 }
 
+/// Whether what a sink makes of a state takes registers that a fold of its own does not.
+template <class Put>
+inline constexpr bool is_heavy = requires { requires Put::is_heavy; };
+
 /// Folds elements to nodes of `reach` elements: 1, 2, 4, ..., 32 tiles. Rows of `shortest` elements or fewer are skipped.
 template <class M, class Batch, class Put>
 struct fold_ranges {
-  static constexpr int resident_blocks = fold_blocks<M, Batch>;
+  static constexpr int resident_blocks = fold_blocks<M, Batch> - (is_heavy<Put> ? 1 : 0);
   M m;
   Batch rows;
   index reach;

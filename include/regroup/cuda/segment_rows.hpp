@@ -36,9 +36,10 @@ struct map_strip_segments : map_held_rows<1, Real, In, Out, Look> {
   }
 };
 
-/// Those of up to 65,536, a block each, which finds them in the list of nodes.
+/// Those of up to 65,536, a block each, which finds them in the list of nodes (and needs some registers more for that).
 template <std::floating_point Real, class In, class Out, class Look>
 struct map_tiled_segments : map_rows_of_tiles<Real, In, Out, Look> {
+  static constexpr int resident_blocks = sizeof(Real) > 4 ? row_blocks<Real> : row_blocks<Real> - 1;
   template <block Block>
   constexpr void operator()(Block& b) const {
     each_node(b, this->rows, longest_two_sweep_row, strip_elements, [&](auto& of, index row, index) {
@@ -48,21 +49,10 @@ struct map_tiled_segments : map_rows_of_tiles<Real, In, Out, Look> {
   }
 };
 
-/// The number of a longer segment among the places of their maps.
-template <class Rows>
-constexpr index number_of_long(const Rows& rows, index row) {
-  return rows.slot_of(row, longest_two_sweep_row, longest_two_sweep_row);
-}
-/// Where the fold of a longer segment ends: its map, for the kernel after it.
-template <std::floating_point Real, class In, class Look>
-struct put_segment_map {
-  In rows;
-  scaled<Real> seen;
-  Look look;
-  map_of<Look, Real>* maps;
-  constexpr void operator()(index row, const row_state<Real>& s) const {
-    maps[number_of_long(rows, row)] = {{seen, s.m}, look(row, s)};
-  }
+/// Where the fold of a longer segment ends. Of doubles it takes more registers than a fold is given.
+template <std::floating_point Real, class Look>
+struct put_segment_map : put_map<Real, Look> {
+  static constexpr bool is_heavy = sizeof(Real) > 4;
 };
 /// Longer segments, folded before: a block each tile.
 template <std::floating_point Real, class In, class Out, class Look>
@@ -70,7 +60,7 @@ struct map_split_segments : map_split_rows<Real, In, Out, Look> {
   template <block Block>
   constexpr void operator()(Block& b) const {
     each_node(b, this->rows, tile_elements, longest_two_sweep_row, [&](auto& of, index row, index position) {
-      map_tile(of, this->maps[number_of_long(this->rows, row)], this->rows[row], this->out[row], position * tile_elements);
+      map_tile(of, this->maps[row], this->rows[row], this->out[row], position * tile_elements);
     });
   }
 };
@@ -85,7 +75,7 @@ struct segment_work {
   Look look;
 
   [[nodiscard]] std::size_t bytes() const {
-    return maps_at() + sizeof(map_of<Look, Real>) * static_cast<std::size_t>(long_places());
+    return may_be_long() ? maps_at() + sizeof(map_of<Look, Real>) * static_cast<std::size_t>(rows.size()) : 0;
   }
   template <class On>
   void run(const On& on, const workspace& w) const {
@@ -100,10 +90,10 @@ struct segment_work {
     launch(map_strip_segments<Real, In, Out, Look>{{rows, out, seen, look}}, (count + strip_teams - 1) / strip_teams);
     launch(map_tiled_segments<Real, In, Out, Look>{{rows, out, seen, look}},
            rows.slots(longest_two_sweep_row, strip_elements));
-    if (long_places() == 0) return;
+    if (!may_be_long()) return;
     auto* const maps = reinterpret_cast<map_of<Look, Real>*>(static_cast<char*>(w.data) + maps_at());
     launch_ranges(launch, long_fold(), log_sum_exp<Real>{}, seen_rows(), static_cast<row_state<Real>*>(w.data),
-                  put_segment_map<Real, In, Look>{rows, seen, look, maps});
+                  put_segment_map<Real, Look>{{seen, look, maps}});
     if (out.first == nullptr) return;
     launch(map_split_segments<Real, In, Out, Look>{{rows, out, maps}}, rows.slots(tile_elements, longest_two_sweep_row));
   }
@@ -116,9 +106,8 @@ struct segment_work {
     for (index reach = plan.reach; nodes_of(rows.total, reach) > 1; reach *= lanes) ++plan.levels;
     return plan;
   }
-  [[nodiscard]] index long_places() const { return rows.slots(longest_two_sweep_row, longest_two_sweep_row); }
+  [[nodiscard]] bool may_be_long() const { return rows.total > longest_two_sweep_row; }
   [[nodiscard]] std::size_t maps_at() const {
-    if (long_places() == 0) return 0;
     const auto states = static_cast<std::size_t>(workspace_states(long_fold(), seen_rows()));
     return (sizeof(row_state<Real>) * states + 15) / 16 * 16;
   }
