@@ -24,14 +24,17 @@ class segment_rows {
   segment_rows(const view<T>& lines, int before, const index* offsets, index segments)
       : view_(lines), before_(before), lines_(regroup::rows(lines)), offsets_(offsets), segments_(segments) {
     for (int a = before; a + 1 < lines.rank(); ++a) within_ *= lines.extent(a);
+    if (lines_.size() == 1) only_ = lines_[0];
   }
   [[nodiscard]] index size() const noexcept { return lines_.size() * segments_; }
   [[nodiscard]] index within() const noexcept { return within_; }
   strided<T> operator[](index row) const noexcept {
-    const index piece = within_ == 1 ? row : row / within_;
-    const index before = piece < segments_ ? 0 : piece / segments_, segment = piece - before * segments_;
-    const auto [first, count, stride] = lines_[before * within_ + row - piece * within_];
-    return {first + offsets_[segment] * stride, offsets_[segment + 1] - offsets_[segment], stride};
+    const auto of = [this](index segment, const strided<T>& line) {
+      return strided<T>{line.first + offsets_[segment] * line.stride, offsets_[segment + 1] - offsets_[segment], line.stride};
+    };
+    if (lines_.size() == 1) return of(row, only_);  // without divisions
+    const index piece = row / within_, before = piece / segments_;
+    return of(piece % segments_, lines_[before * within_ + row % within_]);
   }
   /// The length of a piece's rows.
   [[nodiscard]] index length(index piece) const noexcept {
@@ -54,6 +57,7 @@ class segment_rows {
   view<T> view_;
   int before_;
   row_slices<T> lines_;
+  strided<T> only_;
   const index* offsets_;
   index segments_, within_ = 1;
 };

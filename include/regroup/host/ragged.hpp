@@ -17,6 +17,7 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/matrix_columns.hpp"
+#include "regroup/host/transpose.hpp"
 
 namespace regroup::host {
 
@@ -129,21 +130,18 @@ constexpr void ragged_leaf(const M& m, const Sizes& sizes, index longest, const 
 #endif
       for (index k = 0; k < abreast; ++k) body(k);
     };
-    pack<state> made;
-    // Where a stretch has an element i, its lane becomes what was made. (Apart from the combine, for which a choice beside it
-    // would be a branch.)
-    const auto take = [&](pack<state>& to, index i) {
-      each([&](index k) { to.set_if(has(k, static_cast<length>(i)), k, made.get(k)); });
-    };
     const auto lift = [&, none = m.identity()](pack<state>& to, index i) {
-      each([&](index k) { made.set(k, regroup::lift(m, at(i, k))); });
-      each([&](index k) { to.set(k, none); });
-      take(to, i);
+      each([&](index k) {
+        to.set(k, none);
+        to.set_if(has(k, static_cast<length>(i)), k, regroup::lift(m, at(i, k)));
+      });
     };
-    // Element i is the first in b.
+    // Element i is the first in b. Where a stretch has it, its lane becomes what was made. (Apart from the combine, for which a
+    // choice beside it would be a branch.)
+    pack<state> made;
     const auto combine = [&](pack<state>& a, const pack<state>& b, index i) {
       each([&](index k) { made.set(k, m(a.get(k), b.get(k))); });
-      take(a, i);
+      each([&](index k) { a.set_if(has(k, static_cast<length>(i)), k, made.get(k)); });
     };
     if constexpr (is_commutative<M>) {
       std::array<pack<state>, longest_ragged> lane;
@@ -181,12 +179,19 @@ void fold_ragged(const M& m, const stretch<X>* from, index n, columns<state_of<M
   dispatch([&] {
     const by_length order(from, n);
     std::array<X, longest_ragged * abreast> x;
+    constexpr bool are_turned = sizeof(X) <= 8;
+    std::array<X, are_turned ? longest_ragged * abreast : 0> rows;
+    const auto row = [&](index k) { return rows.data() + k * longest_ragged; };
     const auto at = [&](index i, index k) { return regroup::widen(x[static_cast<std::size_t>(i * abreast + k)]); };
     // Of what is folded later, where all lie one after another.
     auto next = reinterpret_cast<std::uintptr_t>(from[n - 1].first + from[n - 1].size);
     const index empty = order.first_of(0);
     if constexpr (!has_scalars<state_of<M>>) {  // such lanes are first set in order
       for (index k = 0; k < n; ++k) leaves.set(k, m.identity());
+    }
+    if (const index some = order.first_of(longest_ragged); are_turned && some < empty) {
+      const auto& [first, size] = from[order[some]];  // the longest
+      for (index k = 0; k < abreast; ++k) std::fill_n(row(k), size, first[0]);
     }
     for (index i = 0; i < empty;) {
       const index count = std::min(abreast, empty - i), longest = from[order[i]].size;
@@ -198,12 +203,20 @@ void fold_ragged(const M& m, const stretch<X>* from, index n, columns<state_of<M
         leaves.set(order[i++], host::leaf(m, tile(load_from<X>{first}, size)));
         continue;
       }
-      for (index k = 0; k < abreast; ++k) {  // the last stretch more than once, as if it were empty
-        const X* const begin = from[order[i + std::min(k, count - 1)]].first;
-        const index size = sizes[static_cast<std::size_t>(k)];
-        X* const to = x.data() + k;
-        for (index e = 0; e < size; ++e) to[e * abreast] = begin[e];
-        for (index e = size; e < longest; ++e) to[e * abreast] = begin[0];
+      if constexpr (are_turned) {
+        for (index k = 0; k < count; ++k) {
+          const auto& [first, size] = from[order[i + k]];
+          std::copy_n(first, size, row(k));
+        }
+        transpose(row(0), longest_ragged, x.data(), abreast, abreast, longest);
+      } else {
+        for (index k = 0; k < abreast; ++k) {  // the last stretch more than once, as if it were empty
+          const X* const begin = from[order[i + std::min(k, count - 1)]].first;
+          const index size = sizes[static_cast<std::size_t>(k)];
+          X* const to = x.data() + k;
+          for (index e = 0; e < size; ++e) to[e * abreast] = begin[e];
+          for (index e = size; e < longest; ++e) to[e * abreast] = begin[0];
+        }
       }
       const std::size_t bytes = static_cast<std::size_t>(elements) * sizeof(X);
       regroup::fetch_lines<1>(reinterpret_cast<const void*>(next), bytes);
