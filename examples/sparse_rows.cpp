@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sparse matrix by rows (CSR), say of a graph: each row is a segment, however long. Its offsets are prefixes of the rows'
-// lengths; a product with a vector is a sum of each segment of elements that nobody stores; a softmax over each row's edges
-// writes its shares where a segment's answer arrives. No row's bits depend on the others, nor on threads.
+// lengths; a product with a vector is a sum of each segment of elements that nobody stores; edges become shares of their row by
+// softmax. No row's bits depend on the others, nor on threads.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -33,13 +33,7 @@ int main() {
   });
   regroup::reduce_segments(regroup::par, products, offsets, y, regroup::plus<float>{});
 
-  const auto share = [&](index row, float lse) {
-    const auto r = static_cast<std::size_t>(row);
-    for (auto e = static_cast<std::size_t>(offsets[r]); e < static_cast<std::size_t>(offsets[r + 1]); ++e) {
-      shares[e] = regroup::math::exp(a[e] - lse);
-    }
-  };
-  regroup::reduce_segments(regroup::par, a, offsets, share, regroup::log_sum_exp<float>{});
+  regroup::softmax_segments(regroup::par, a, offsets, shares);
 
   double worst = 0;
   for (std::size_t r = 0; r < nodes; ++r) {

@@ -139,10 +139,7 @@ struct pack {
     if constexpr (Bytes == 64 && is_float) return _mm512_mask_storeu_ps(to, static_cast<__mmask16>(mask), __m512(x));
     if constexpr (Bytes == 64 && !is_float) return _mm512_mask_storeu_pd(to, static_cast<__mmask8>(mask), __m512d(x));
 #endif
-#ifdef __AVX2__
-    if constexpr (Bytes == 32 && is_float) return _mm256_maskstore_ps(to, __m256i(lanes_below(count)), __m256(x));
-    if constexpr (Bytes == 32 && !is_float) return _mm256_maskstore_pd(to, __m256i(lanes_below(count)), __m256d(x));
-#endif
+    if constexpr (Bytes == 32) return store_below(to, count);
     for (int i = 0; i < count; ++i) to[i] = x[i];
   }
   static pack all(Real value) { return {value - vector{}}; }  // x - 0 is x, -0 too: a broadcast
@@ -213,6 +210,23 @@ struct pack {
   }
 
  private:
+  /// store_some by two stores that may overlap: a masked one takes a Zen 3 some 80 cycles.
+  void store_below(Real* to, std::int64_t count) const {
+    alignas(Bytes) Real each[static_cast<std::size_t>(width)];
+    store(each);
+    const auto ends = [&]<std::int64_t N>(std::integral_constant<std::int64_t, N>) {
+      if (count < N) return false;
+      std::memcpy(to, each, N * sizeof(Real));
+      std::memcpy(to + count - N, each + count - N, N * sizeof(Real));
+      return true;
+    };
+    if (count == width) return store(to);
+    if (ends(std::integral_constant<std::int64_t, width / 2>{})) return;
+    if constexpr (width > 4) {
+      if (ends(std::integral_constant<std::int64_t, width / 4>{})) return;
+    }
+    if (count > 0) to[0] = each[0];
+  }
   /// All ones in the lanes below `count`.
   static integers lanes_below(std::int64_t count) {
     integers lane{};

@@ -128,10 +128,12 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     const Pack scale = Pack::all(f.scale);
     // A row's outputs and those of rows right behind it, which will be written yet: what does not end a pack is written whole
     // over them. (A masked store takes a Zen 3 more than 40 steps.) Elements that are read again are not there.
-    std::array<index, group::size + 1> room{};
+    std::array<index, group::size> room;
+    const Y* begin = nullptr;  // of the row behind
+    index behind = 0;          // its room
     for (auto k = static_cast<std::size_t>(rows.count); k-- > 0;) {
-      const bool goes_on = k + 1 < static_cast<std::size_t>(rows.count) && rows.y[k + 1] == rows.y[k] + rows.length[k];
-      room[k] = rows.length[k] + (goes_on ? room[k + 1] : 0);
+      room[k] = behind = rows.length[k] + (rows.y[k] + rows.length[k] == begin ? behind : 0);
+      begin = rows.y[k];
     }
     for (std::size_t k = 0; k < static_cast<std::size_t>(rows.count); ++k) {
       const Pack m = Pack::all(rows.m[k]), a = Pack::all(rows.a[k]), b = Pack::all(rows.b[k]);

@@ -127,7 +127,9 @@ void each_segment_compiled(const host::pool& ex, const segment_rows<const X>& in
 
 template <class X, class Y, class Executor, class In, class... Rest>
 void each_segment_of(const Executor& ex, const In& in, const Rest&... rest) {
-  static_assert(!is_collective<Executor>, "regroup: softmax, log_softmax and logsumexp of segments do not go over ranks");
+  static_assert(!is_collective<Executor>,
+                "regroup: softmax, log_softmax and logsumexp of segments do not go over ranks; this verb is one rank's, with "
+                "ranks.local()");
   if constexpr (has_row_kernels<X, Y> && requires { softmax_parts::each_segment_compiled(ex, in, rest...); }) {
     softmax_parts::each_segment_compiled(ex, in, rest...);
   } else {
