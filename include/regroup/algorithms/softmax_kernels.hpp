@@ -78,7 +78,8 @@ struct row_kernels {
   /// leaves[t]: plus's leaf of the weights of tile t. Returns the largest element of the next row.
   Real (*sweep)(const row_form<Real>& form, const row_sweep<X, Y>& row, Real* leaves);
   void (*write)(const row_form<Real>& form, const row_outputs<X, Y>& outputs);
-  /// The same for a group of short rows, of their own lengths, each step for all of them: every m; every s, and the weights; the outputs of a kind.
+  /// The same for a group of short rows, of their own lengths, each step for all of them: every m; every s, and the weights;
+  /// the outputs of a kind.
   void (*largest_of_group)(const row_form<Real>& form, row_group<X, Y>& rows);
   void (*sum_group)(const row_form<Real>& form, row_group<X, Y>& rows);
   void (*write_group)(const row_form<Real>& form, const row_group<X, Y>& rows, row_map_kind kind);

@@ -50,8 +50,8 @@ constexpr bool folds_elements() {
   }
 }
 
-/// Whether stretches of elements may go in groups: those of `longest_ragged` elements and their lanes fit on any stack, 64 KiB,
-/// and every scalar in a lane is one that packs have.
+/// Whether stretches of elements may go in groups: those of `longest_ragged` elements and their lanes fit on any stack, 64 KiB
+/// and the 16 in which small elements wait to be turned; and every scalar in a lane is one that packs have.
 template <class M, class X>
 constexpr bool goes_ragged() {
   if constexpr (goes_in_packs<M, X>() && folds_elements<M, X>()) {
