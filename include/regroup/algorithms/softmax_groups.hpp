@@ -76,10 +76,10 @@ class group_sweep {
   /// The rows from `row` on that go together. Those whose elements or places are not contiguous are copied aside.
   template <class In, class Out>
   void gather(group& rows, const In& in, const Out& out, index row, index last) {
+    const index most = std::min(group::most, last - row);
     index elements = 0, place = 0;
-    rows.count = 0;
     rows.ahead = 0;
-    for (; row + rows.count < last && rows.count < group::most; ++rows.count) {
+    for (rows.count = 0; rows.count != most; ++rows.count) {
       const auto x = in[row + rows.count];
       const auto at = static_cast<std::size_t>(rows.count);
       elements += x.count;
