@@ -88,7 +88,7 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     index i = 0;
     for (; i + pair <= length; i += pair) weigh<true>(x, i, pair, scale, m, weights, lane, y, later);
     if (i < length) weigh<false>(x, i, length - i, scale, m, weights, lane, y, later);
-    return length > pair ? lane.halved_to_pack() : sums::sum(Pack::load(lane.lane), Pack::load(lane.lane + width));
+    return lane.halved_to_pack();
   }
   [[gnu::flatten]] static void sum(const form& f, group& rows) {
     const Pack scale = Pack::all(f.scale);
@@ -109,8 +109,8 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     left.fold(rows.count, rows.s.data(), sums::sum);
   }
 
-  /// n outputs from the i-th on; or, unless Stores some, of two packs.
-  template <bool Whole, bool StoresSome = !Whole>
+  /// n outputs from the i-th on, made of a whole pair of packs or of n elements; all of the pair is written if so told.
+  template <bool Whole, bool WritesWhole = Whole>
   [[gnu::always_inline]] static void put(const X* x, const Real* weights, index i, index n, const Pack& scale, const Pack& m,
                                          const Pack& a, const Pack& b, bool shares, Y* y) {
     two v;
@@ -122,17 +122,17 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
       unrolled<2>([&](int j) { v[j].x = v[j].x - m.x; });
       unrolled<2>([&](int j) { v[j].x = v[j].x - b.x; });
     }
-    base::template store<!StoresSome>(v, y + i, n);
+    base::template store<WritesWhole>(v, y + i, n);
   }
   [[gnu::flatten]] static void write(const form& f, const group& rows, bool shares) {
     const Pack scale = Pack::all(f.scale);
-    // A row's outputs and those of rows right behind it, which will be written yet: what does not end a pack is written whole
-    // over them. (A masked store takes a Zen 3 more than 40 steps.) Elements that are read again are not there.
-    std::array<index, group::size> room;
+    // How many outputs may be written from a row's first on: its own, and those of rows right behind it, which are written
+    // later. So a last pack need not be cut, unless it would lie over elements that are read again.
+    std::array<index, group::size> places;
     const Y* begin = nullptr;  // of the row behind
-    index behind = 0;          // its room
+    index behind = 0;          // its places
     for (auto k = static_cast<std::size_t>(rows.count); k-- > 0;) {
-      room[k] = behind = rows.length[k] + (rows.y[k] + rows.length[k] == begin ? behind : 0);
+      places[k] = behind = rows.length[k] + (rows.y[k] + rows.length[k] == begin ? behind : 0);
       begin = rows.y[k];
     }
     for (std::size_t k = 0; k < static_cast<std::size_t>(rows.count); ++k) {
@@ -142,8 +142,8 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
       for (; i + pair <= length; i += pair) put<true>(rows.x[k], rows.weights[k], i, pair, scale, m, a, b, shares, rows.y[k]);
       if (i == length) continue;
       const bool is_read_again = !OfWeights && static_cast<const void*>(rows.x[k]) == static_cast<const void*>(rows.y[k]);
-      if (i + pair <= room[k] && !is_read_again) {
-        put<false, false>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
+      if (i + pair <= places[k] && !is_read_again) {
+        put<false, true>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
       } else {
         put<false>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
       }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -34,7 +35,15 @@ struct maps_abreast {
   std::array<index, static_cast<std::size_t>(host::abreast)> single;
 };
 
-/// What a verb makes of `count` rows from `row` on, computed side by side.
+/// The numbers of a group's rows, and of rows that follow one another.
+using row_numbers = std::array<index, static_cast<std::size_t>(host::abreast)>;
+constexpr row_numbers numbers_from(index first) {
+  row_numbers numbers;
+  std::iota(numbers.begin(), numbers.end(), first);
+  return numbers;
+}
+
+/// What a verb makes of the first `count` of some rows, computed side by side.
 template <class Verb, std::floating_point Real>
 class look_abreast {
   using pack = host::pack<Real>;
@@ -45,9 +54,9 @@ class look_abreast {
   };
 
  public:
-  look_abreast(const look<Verb>& look, index row, index count) : look_(look), row_(row), count_(count) {
+  look_abreast(const look<Verb>& look, const row_numbers& rows, index count) : look_(look), rows_(rows), count_(count) {
     if constexpr (!std::is_empty_v<given>) {
-      for (index k = 0; k < count; ++k) given_.set(k, look.given_of(row + k));
+      for (index k = 0; k < count; ++k) given_.set(k, look.given_of(row(k)));
       for (index k = count; k < abreast; ++k) given_.set(k, given_.get(0));
     }
   }
@@ -56,7 +65,7 @@ class look_abreast {
     if (!look_.has_values()) return;
     pack value;
     for (index k = 0; k < abreast; ++k) value.set(k, look_.value(given_.get(k), {m.get(k), s.get(k)}));
-    for (index k = 0; k < count_; ++k) look_.put(row_ + k, given_.get(k), value.get(k));
+    for (index k = 0; k < count_; ++k) look_.put(row(k), given_.get(k), value.get(k));
   }
   [[nodiscard]] maps_abreast<Real> maps(const pack& m, const pack& s) const {
     constexpr auto kind = Verb::map::outputs;
@@ -75,8 +84,10 @@ class look_abreast {
   }
 
  private:
+  [[nodiscard]] index row(index k) const { return rows_[static_cast<std::size_t>(k)]; }
   const look<Verb>& look_;
-  index row_, count_;
+  row_numbers rows_;
+  index count_;
   std::conditional_t<std::is_empty_v<given>, nothings, host::pack<given>> given_;
 };
 
@@ -102,12 +113,12 @@ class abreast_sweep {
       pack m, s;
       if constexpr (std::same_as<Out, std::nullopt_t>) {
         states(x, m, s);
-        look_abreast<Verb, Real>(look, row, x.rows).show(m, s);
+        look_abreast<Verb, Real>(look, numbers_from(row), x.rows).show(m, s);
       } else {
         const grid<Y> y = out.grid_at(row, x.rows);
         x.rows = y.rows;
         states(x, m, s);
-        const look_abreast<Verb, Real> all(look, row, x.rows);
+        const look_abreast<Verb, Real> all(look, numbers_from(row), x.rows);
         all.show(m, s);
         write(all, y, m, s);
       }

@@ -12,15 +12,16 @@
 
 namespace regroup::softmax_parts {
 
-/// The longest rows swept this way: longer ones have enough to compute alone, and outputs to be written past the caches.
-inline constexpr index longest_in_group = 4 * lanes - 1;
-/// Whether contiguous rows of one length are swept this way. (Shorter ones go across a vector. Setting up a group takes 130 ns,
-/// which rows without outputs earn later.)
+/// The longest row swept this way.
+inline constexpr index longest_in_group = tile_elements;
+/// Whether contiguous rows of one length are swept this way. (Shorter ones go across a vector. Longer ones have enough to
+/// compute alone, and outputs to be written past the caches. Setting up a group takes 130 ns, which rows without outputs earn
+/// later.)
 template <class Out>
 constexpr bool go_in_groups(index rows, index length) {
   constexpr bool has_outputs = !std::same_as<Out, std::nullopt_t>;
   constexpr index fewest = has_outputs ? host::abreast / 4 : 2 * host::abreast;
-  constexpr index shortest = has_outputs ? lanes / 4 : lanes / 2, longest = has_outputs ? longest_in_group : 2 * lanes - 1;
+  constexpr index shortest = has_outputs ? lanes / 4 : lanes / 2, longest = (has_outputs ? 4 : 2) * lanes - 1;
   return rows >= fewest && length >= shortest && length <= longest;
 }
 
@@ -46,19 +47,20 @@ class group_sweep {
   template <class In, class Out, class Verb>
   void rows(const In& in, const Out& out, index first, index last, const look<Verb>& look) {
     group now{};
-    for (index row = first; row < last; row += now.count) {
-      gather(now, in, out, row, last);
+    for (index row = first; row < last;) {
+      row = gather(now, in, out, row, last, look);
+      if (now.count == 0) return;
       fold(now);
       pack m, s;
       for (index k = 0; k < group::most; ++k) {
         m.set(k, now.m[static_cast<std::size_t>(k)]);
         s.set(k, now.s[static_cast<std::size_t>(k)]);
       }
-      const look_abreast<Verb, Real> all(look, row, now.count);
+      const look_abreast<Verb, Real> all(look, numbers_, now.count);
       all.show(m, s);
       if constexpr (!std::same_as<Out, std::nullopt_t>) {
         write(all, now, m, s);
-        give(now, out, row);
+        give(now, out);
       }
     }
   }
@@ -66,53 +68,62 @@ class group_sweep {
  private:
   /// Elements of a group that the first cache holds beside their weights and outputs.
   static constexpr index elements_together = tile_elements / 2;
-  /// Room for them, each row's from a new line on, and for two packs more.
-  static constexpr index room = elements_together + group::most * 2 * index{cache_line};
+  /// Elements of the widest pair of packs: rows stand aside at multiples of it, so that whole pairs fit.
+  static constexpr index widest_pair = 2 * index{cache_line} / index{sizeof(float)};
   template <class T>
-  static std::unique_ptr<line_of<T>[]> lines() {
-    return std::make_unique_for_overwrite<line_of<T>[]>(static_cast<std::size_t>(room) * sizeof(T) / cache_line);
+  static std::unique_ptr<line_of<T>[]> scratch() {
+    constexpr index elements = std::max(elements_together, longest_in_group) + group::most * widest_pair;
+    return std::make_unique_for_overwrite<line_of<T>[]>(static_cast<std::size_t>(elements) * sizeof(T) / cache_line);
   }
 
-  /// The rows from `row` on that go together. Those whose elements or places are not contiguous are copied aside.
-  template <class In, class Out>
-  void gather(group& rows, const In& in, const Out& out, index row, index last) {
-    const index most = std::min(group::most, last - row);
+  /// Those of the rows [row, last) that go together; returns the next one. Empty ones are looked at and left out; those whose
+  /// elements or places are not contiguous are copied aside.
+  template <class In, class Out, class Verb>
+  index gather(group& rows, const In& in, const Out& out, index row, index last, const look<Verb>& look) {
     index elements = 0, place = 0;
+    rows.count = 0;
     rows.ahead = 0;
-    for (rows.count = 0; rows.count != most; ++rows.count) {
-      const auto x = in[row + rows.count];
-      const auto at = static_cast<std::size_t>(rows.count);
+    for (; row != last; ++row) {
+      const auto x = in[row];
+      if (x.count == 0) [[unlikely]] {
+        look(row, log_sum_exp<Real>{}.identity());
+        continue;
+      }
       elements += x.count;
-      if (elements > elements_together && rows.count > 0) break;
+      if (rows.count == group::most || (elements > elements_together && rows.count > 0)) {  // the next group's first
+        const X* const next = x.contiguous();
+        if (next != nullptr && from_ == nullptr) rows.ahead = next - rows.x[0];
+        break;
+      }
+      const auto at = static_cast<std::size_t>(rows.count++);
+      numbers_[at] = row;
       rows.length[at] = x.count;
       rows.x[at] = x.contiguous();
       rows.weights[at] = weights_[0].values + place;
-      if (rows.x[at] == nullptr) {
-        if (!from_) from_ = lines<X>();
+      if (rows.x[at] == nullptr) [[unlikely]] {
+        if (!from_) from_ = scratch<X>();
         X* const copy = from_[0].values + place;
         for (index i = 0; i < x.count; ++i) copy[i] = x[i];
         rows.x[at] = copy;
       }
       if constexpr (!std::same_as<Out, std::nullopt_t>) {
-        rows.y[at] = out[row + rows.count].contiguous();
-        if (rows.y[at] == nullptr) {
-          if (!to_) to_ = lines<Y>();
+        rows.y[at] = out[row].contiguous();
+        if (rows.y[at] == nullptr) [[unlikely]] {
+          if (!to_) to_ = scratch<Y>();
           rows.y[at] = to_[0].values + place;
         }
       }
-      place += (x.count + index{cache_line} - 1) / index{cache_line} * index{cache_line};
+      place += (x.count + widest_pair - 1) / widest_pair * widest_pair;
     }
-    if (row + rows.count == last || in[row].contiguous() == nullptr) return;
-    const auto next = in[row + rows.count];
-    if (next.contiguous() != nullptr) rows.ahead = next.first - rows.x[0];
+    return row;
   }
   /// Puts outputs that stand aside into their places.
   template <class Out>
-  void give(const group& rows, const Out& out, index row) const {
+  void give(const group& rows, const Out& out) const {
     if (!to_) return;
-    for (index k = 0; k < rows.count; ++k) {
-      const auto to = out[row + k];
-      const Y* const y = rows.y[static_cast<std::size_t>(k)];
+    for (std::size_t k = 0; k < static_cast<std::size_t>(rows.count); ++k) {
+      const auto to = out[numbers_[k]];
+      const Y* const y = rows.y[k];
       if (y == to.first) continue;
       for (index i = 0; i < to.count; ++i) to[i] = y[i];
     }
@@ -123,10 +134,7 @@ class group_sweep {
     kernels_.largest_of_group(form_, rows);
     for (Real& m : rows.m) m = detail::peak<Real>{}.lower(m);
     int strange = 0;
-    for (index k = 0; k < rows.count; ++k) {
-      const auto at = static_cast<std::size_t>(k);
-      strange |= math::is_finite(rows.m[at]) || rows.length[at] == 0 ? 0 : 1;
-    }
+    for (index k = 0; k < rows.count; ++k) strange |= math::is_finite(rows.m[static_cast<std::size_t>(k)]) ? 0 : 1;
     if (strange != 0) find_strange(rows);
     kernels_.sum_group(form_, rows);
     for (Real& s : rows.s) s = plus<Real>{}.lower(s);
@@ -157,7 +165,8 @@ class group_sweep {
 
   scaled<Real> seen_;
   row_form<Real> form_;
-  std::unique_ptr<line_of<Real>[]> weights_ = lines<Real>();
+  row_numbers numbers_{};
+  std::unique_ptr<line_of<Real>[]> weights_ = scratch<Real>();
   std::unique_ptr<line_of<X>[]> from_;
   std::unique_ptr<line_of<Y>[]> to_;
   const row_kernels<X, Y>& kernels_ = current_row_kernels<X, Y>();

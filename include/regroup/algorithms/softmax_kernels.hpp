@@ -51,7 +51,7 @@ struct row_group {
   std::array<const X*, size> x;
   std::array<Y*, size> y;
   std::array<Real*, size> weights;
-  index ahead;  ///< elements from a row to one of the next group, to be prefetched; 0 where that is not known
+  index ahead;  ///< elements from the first row to the next group's first, to be prefetched; 0 where that is not known
   alignas(64) std::array<Real, size> m, s, a, b;
 };
 

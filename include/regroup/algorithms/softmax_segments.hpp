@@ -28,6 +28,7 @@ class segment_rows {
   }
   [[nodiscard]] index size() const noexcept { return lines_.size() * segments_; }
   [[nodiscard]] index within() const noexcept { return within_; }
+  [[nodiscard]] index elements() const noexcept { return lines_.size() * lines_.length(); }
   strided<T> operator[](index row) const noexcept {
     const auto of = [this](index segment, const strided<T>& line) {
       return strided<T>{line.first + offsets_[segment] * line.stride, offsets_[segment + 1] - offsets_[segment], line.stride};
@@ -71,11 +72,12 @@ struct pieces_of {
   };
   const segment_rows<T>& rows;
   [[nodiscard]] index size() const noexcept { return rows.within() == 0 ? 0 : rows.size() / rows.within(); }
+  [[nodiscard]] index elements() const noexcept { return rows.elements(); }
   extent operator[](index piece) const noexcept { return {rows.length(piece) * rows.within()}; }
 };
 
-/// each_row for segments. Short ones go in groups, whatever their lengths; a longer one as a row does, those that have more
-/// than a fair share of all elements by all threads.
+/// each_row for segments. Short ones of few lines go in groups, whatever their lengths; others as rows do, those that have more
+/// than a fair share of all elements by all threads. (16 lines across a vector earn what that costs from 9 elements on.)
 template <executor Executor, class X, class Out, std::floating_point Real, class Verb>
 void each_segment(const Executor& ex, const segment_rows<const X>& in, const Out& out, scaled<Real> seen,
                   const look<Verb>& look) {
@@ -95,7 +97,11 @@ void each_segment(const Executor& ex, const segment_rows<const X>& in, const Out
     const auto on = worker_of(seq);
     if constexpr (has_row_kernels<X, y>) {
       group_sweep<X, y> sweep(seen);
-      const auto is_short = [&](index piece) { return in.length(piece) <= longest_in_group; };
+      const index longest = within == 1                   ? longest_in_group
+                            : within < host::abreast     ? 2 * lanes
+                            : within < 2 * host::abreast ? host::abreast / 2
+                                                         : 0;
+      const auto is_short = [&](index piece) { return in.length(piece) <= longest; };
       while (first < last) {
         const index begin = first;
         while (first < last && is_short(first)) ++first;
@@ -147,7 +153,8 @@ class segment_offsets {
     count_ = given.size() - 1;
     if constexpr (std::same_as<std::remove_cvref_t<decltype(given[0])>, index>) first_ = contiguous(given);
     if (first_ != nullptr) return;
-    for (index s = 0; s <= count_; ++s) copies_.push_back(static_cast<index>(given[s]));
+    copies_.resize(static_cast<std::size_t>(given.size()));
+    for (index s = 0; s <= count_; ++s) copies_[static_cast<std::size_t>(s)] = static_cast<index>(given[s]);
     first_ = copies_.data();
   }
   /// The segments of lines along the last axis of a view, which in the whole is its axis `axis`.

@@ -85,7 +85,8 @@ void logsumexp_segments(const cuda::device& on, const cuda::device_view<X>& x, c
                         const cuda::device_view<Out>& out, const logsumexp_options& options = {}) {
   cuda::run_rows(on, cuda::log_sums_of_segments(x, offsets, out, options));
 }
-/// The bytes of workspace that any of the three needs: none for up to 65,536 elements in all, else up to 24 a segment.
+/// The bytes of workspace that any of the three needs: none for up to 65,536 elements in all; else up to 40 for each segment,
+/// and for every 65,536 elements.
 template <class X, class Offset>
 std::size_t softmax_segments_workspace(const cuda::device&, const cuda::device_view<X>& x,
                                        const cuda::device_view<Offset>& offsets) {

@@ -189,10 +189,7 @@ void fold_ragged(const M& m, const stretch<X>* from, index n, columns<state_of<M
     if constexpr (!has_scalars<state_of<M>>) {  // such lanes are first set in order
       for (index k = 0; k < n; ++k) leaves.set(k, m.identity());
     }
-    if (const index some = order.first_of(longest_ragged); are_turned && some < empty) {
-      const auto& [first, size] = from[order[some]];  // the longest
-      for (index k = 0; k < abreast; ++k) std::fill_n(row(k), size, first[0]);
-    }
+    index filled = 0;  // elements of every row
     for (index i = 0; i < empty;) {
       const index count = std::min(abreast, empty - i), longest = from[order[i]].size;
       std::array<index, abreast> sizes{};
@@ -204,6 +201,8 @@ void fold_ragged(const M& m, const stretch<X>* from, index n, columns<state_of<M
         continue;
       }
       if constexpr (are_turned) {
+        for (index k = 0; k < abreast && filled < longest; ++k) std::fill_n(row(k), longest, from[order[i]].first[0]);
+        filled = std::max(filled, longest);
         for (index k = 0; k < count; ++k) {
           const auto& [first, size] = from[order[i + k]];
           std::copy_n(first, size, row(k));
