@@ -65,8 +65,8 @@ constexpr bool goes_ragged() {
 
 /// The longest stretch that goes with others.
 inline constexpr index longest_ragged = lanes;
-/// Whether a group of `count` stretches is worth its steps, as many as the longest has elements: alone, each takes one for every
-/// `abreast` elements, and some to halve what is left.
+/// Whether a group of `count` stretches is worth its steps, as many as the longest has elements: alone, each takes one for
+/// every `abreast` elements, and some to halve what is left.
 constexpr bool go_together(index count, index longest, index elements) {
   return count > 1 && longest <= elements / abreast + 2 * count;
 }
