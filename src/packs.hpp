@@ -210,7 +210,7 @@ struct pack {
   }
 
  private:
-  /// store_some by two stores that may overlap. (A masked one takes a Zen 3 some 80 cycles.)
+  /// store_some by two stores that may overlap. (A Zen 3 waits for a masked one: bench/results/walls.md.)
   void store_below(Real* to, std::int64_t count) const {
     alignas(Bytes) Real each[static_cast<std::size_t>(width)];
     store(each);

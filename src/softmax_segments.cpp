@@ -15,21 +15,21 @@ void each_segment_compiled(const host::pool& ex, const segment_rows<const X>& in
   softmax_parts::each_segment(ex, in, std::nullopt, seen, look);
 }
 
-#define REGROUP_FROM_TO(X, Y, REAL, MAP)                                                               \
-  template void each_segment_compiled(const host::pool&, const segment_rows<const X>&, const segment_rows<Y>&, \
+#define REGROUP_FROM_TO(X, Y, REAL, MAP)                                                                          \
+  template void each_segment_compiled(const host::pool&, const segment_rows<const X>&, const segment_rows<Y>&,   \
                                       scaled<REAL>, const look_of<MAP<REAL>, REAL>&);
-#define REGROUP_ALL_FROM_TO(MAP)                     \
-  REGROUP_FROM_TO(float, float, float, MAP)          \
-  REGROUP_FROM_TO(double, double, double, MAP)       \
-  REGROUP_FROM_TO(float16, float16, float, MAP)      \
-  REGROUP_FROM_TO(float16, float, float, MAP)        \
-  REGROUP_FROM_TO(bfloat16, bfloat16, float, MAP)    \
+#define REGROUP_ALL_FROM_TO(MAP)                  \
+  REGROUP_FROM_TO(float, float, float, MAP)       \
+  REGROUP_FROM_TO(double, double, double, MAP)    \
+  REGROUP_FROM_TO(float16, float16, float, MAP)   \
+  REGROUP_FROM_TO(float16, float, float, MAP)     \
+  REGROUP_FROM_TO(bfloat16, bfloat16, float, MAP) \
   REGROUP_FROM_TO(bfloat16, float, float, MAP)
 REGROUP_ALL_FROM_TO(probability)
 REGROUP_ALL_FROM_TO(log_probability)
 
-#define REGROUP_OF(X, REAL)                                                                            \
-  template void each_segment_compiled(const host::pool&, const segment_rows<const X>&, std::nullopt_t, \
+#define REGROUP_OF(X, REAL)                                                                              \
+  template void each_segment_compiled(const host::pool&, const segment_rows<const X>&, std::nullopt_t,   \
                                       scaled<REAL>, const look_of<no_map, REAL>&);
 REGROUP_OF(float, float)
 REGROUP_OF(double, double)

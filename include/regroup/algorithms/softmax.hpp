@@ -259,7 +259,7 @@ void normalise(const Executor& ex, const View& x, const view<Y>& y, const softma
 /// Cost, for rows of up to 65,536 elements:
 ///   memory traffic      two reads of x, one write of y
 ///   exponentials        one an element
-///   scratch, a thread   two rows of weights; up to 16 where contiguous rows of up to 511 elements go together, and 32 where
+///   scratch, a thread   two rows of weights; 4608 where contiguous rows of up to 511 elements go together, and 32 rows where
 ///                       rows, or columns, go across a vector: columns of up to 384 elements
 ///   copies, a thread    of columns longer than 384 elements, and of rows that are not contiguous where fewer than 8 stand at
 ///                       one stride: 64 of them, or past 4096 elements 16, of at most 4M elements in all
