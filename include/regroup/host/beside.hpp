@@ -23,12 +23,12 @@ void copy(const grid<const X>& from, const grid<X>& to) {
   if (from.pitch == 1 && to.pitch == 1) {
     for (index i = 0; i < to.length; ++i) std::copy_n(from.first + i * from.stride, to.rows, to.first + i * to.stride);
   } else if (from.pitch == 1 && to.stride == 1) {
-    transpose(from.first, from.stride, to.first, to.pitch, to.length, to.rows);
+    host::transpose(from.first, from.stride, to.first, to.pitch, to.length, to.rows);
   } else if (from.stride == 1 && to.pitch == 1) {
     // Some elements of all rows, so that the lines they share are written one after another.
     const index some = to.stride <= abreast ? std::max<index>(to.length, 1) : 16;
     for (index i = 0; i < to.length; i += some) {
-      transpose(from.first + i, from.pitch, to.first + i * to.stride, to.stride, to.rows, std::min(some, to.length - i));
+      host::transpose(from.first + i, from.pitch, to.first + i * to.stride, to.stride, to.rows, std::min(some, to.length - i));
     }
   } else if (std::abs(far.stride) > std::abs(far.pitch)) {  // neighbours in memory one after another
     for (index i = 0; i < to.length; ++i) {

@@ -207,7 +207,7 @@ void fold_ragged(const M& m, const stretch<X>* from, index n, columns<state_of<M
           const auto& [first, size] = from[order[i + k]];
           std::copy_n(first, size, row(k));
         }
-        transpose(row(0), longest_ragged, x.data(), abreast, abreast, longest);
+        host::transpose(row(0), longest_ragged, x.data(), abreast, abreast, longest);
       } else {
         for (index k = 0; k < abreast; ++k) {  // the last stretch more than once, as if it were empty
           const X* const begin = from[order[i + std::min(k, count - 1)]].first;

@@ -60,9 +60,9 @@ void transpose(const X* from, X* to, index n, transposed_to where, traffic* mean
   const auto* const in = reinterpret_cast<const word_of<X, Words>*>(from);
   auto* const out = reinterpret_cast<word_of<X, Words>*>(to);
   if (where == transposed_to::lanes) {
-    transpose(in, in_piece, out, Pitch, whole, in_piece, meanwhile);
+    host::transpose(in, in_piece, out, Pitch, whole, in_piece, meanwhile);
   } else {
-    transpose(in, Pitch, out, in_piece, in_piece, whole, meanwhile);
+    host::transpose(in, Pitch, out, in_piece, in_piece, whole, meanwhile);
   }
   for (index k = whole * piece_elements; k < n; ++k) {
     const index i = k % piece_elements, j = k / piece_elements;
