@@ -4,6 +4,9 @@
 // together with those of the others. Local to each instruction set's file. Level: lane.
 #pragma once
 
+#include <concepts>
+#include <type_traits>
+
 #include "softmax_rows.hpp"
 
 namespace regroup::softmax_parts {
@@ -12,7 +15,7 @@ namespace {
 template <class X, class Y, class Pack, bool OfWeights, bool Scales>
 struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
   using base = row_loops<X, Y, Pack, OfWeights, Scales>;
-  using typename base::two, typename base::form, typename base::Real, typename base::maximum_of_numbers, typename base::sums;
+  using typename base::form, typename base::Real, typename base::maximum_of_numbers, typename base::sums;
   static constexpr index width = Pack::width, pair = 2 * width;
   using group = row_group<X, Y>;
 
@@ -42,6 +45,11 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
   /// The largest elements of a row in each lane.
   [[gnu::always_inline]] static Pack largest_in_lanes(const X* x, index length, const Pack& scale) {
     find_pages_ahead(x, static_cast<std::size_t>(length) * sizeof(X));
+    if (length <= width) {
+      packs<Pack, 1> only;
+      base::template load<false, 1>(only, x, scale, length, maximum_of_numbers::least());
+      return Pack::larger(only[0], maximum_of_numbers::least());
+    }
     maximum_of_numbers top;
     index i = 0;
     for (; i + pair <= length; i += pair) top.template add<true>(x + i, scale, pair);
@@ -58,71 +66,107 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     left.fold(rows.count, rows.m.data(), Pack::larger);
   }
 
-  /// Weights of n elements from the i-th on, which are kept, and added to the lanes. Meanwhile the places at `y` are
-  /// prefetched, and the elements at `later`: this takes the longest, so that least of them wait for one another. (On an Intel
-  /// logsumexp of 128 elements is 1.4 times as fast as with the next group prefetched while the largest elements are found.)
-  template <bool Whole>
-  [[gnu::always_inline]] static void weigh(const X* x, index i, index n, const Pack& scale, const Pack& m, Real* weights,
-                                           sums& lane, const Y* y, const X* later) {
-    two v;
-    base::template load<Whole>(v, x + i, scale, n, m);
-    base::fetch(later + i);
-    for (index at = i; at < i + pair; at += line) __builtin_prefetch(y + at, 1);
-    unrolled<2>([&](int j) { v[j].x = v[j].x - m.x; });
-    tiles::decay<Pack, 2>(v);
+  /// What is computed of a row in a group.
+  struct weighed_row {
+    const X* x;
+    Real* weights;
+    Pack scale, m;
+    const Y* y;      ///< places to prefetch
+    const X* later;  ///< elements to prefetch
+  };
+  /// v: N packs of weights, of n elements from the i-th on, which are kept; behind them nothing to add. Meanwhile places and
+  /// later elements are prefetched: this takes the longest, so that least of them wait for one another. (On an Intel logsumexp
+  /// of 128 elements is 1.4 times as fast as with the next group prefetched while the largest elements are found.)
+  template <bool Whole, int N>
+  [[gnu::always_inline]] static void weigh(packs<Pack, N>& v, const weighed_row& row, index i, index n) {
+    base::template load<Whole, N>(v, row.x + i, row.scale, n, row.m);
+    fetch_lines(row.later + i, N * width * sizeof(X));
+    for (index at = i; at < i + N * width; at += line) __builtin_prefetch(row.y + at, 1);
+    unrolled<N>([&](int j) { v[j].x = v[j].x - row.m.x; });
+    tiles::decay<Pack, N>(v);
     if constexpr (!Whole) {
-      unrolled<2>([&](int j) {
+      unrolled<N>([&](int j) {
         v[j] = Pack::first(std::clamp<index>(n - j * width, 0, width), v[j], Pack::all(base::plus_identity));
       });
     }
-    tiles::store<Pack>(v, weights + i);
-    unrolled<2>([&](int j) {
-      Real* const to = lane.lane + i % lanes + j * width;
-      if (i >= lanes) v[j].x = Pack::load(to).x + v[j].x;
-      v[j].store(to);
-    });
+    unrolled<N>([&](int j) { v[j].store(row.weights + i + j * width); });
   }
-  /// The sums of a row's weights in each lane, halved down to one pack.
-  [[gnu::always_inline]] static Pack sum_in_lanes(const X* x, index length, const Pack& scale, const Pack& m, Real* weights,
-                                                  sums& lane, const Y* y, const X* later) {
+  /// The same for one to two packs. A short row's time is that of its packs, so none is computed in vain.
+  template <class Body>
+  [[gnu::always_inline]] static void weigh_last(const weighed_row& row, index i, index n, const Body& body) {
+    if (n <= width) {
+      packs<Pack, 1> v;
+      weigh<false, 1>(v, row, i, n);
+      body(v);
+    } else {
+      packs<Pack, 2> v;
+      weigh<false, 2>(v, row, i, n);
+      body(v);
+    }
+  }
+  /// The sums of a row's weights in each lane, halved down to one pack. `reached`: the lanes from here on are as they were.
+  [[gnu::always_inline]] static Pack sum_in_lanes(const weighed_row& row, index length, sums& lane, index& reached) {
+    if (length <= pair) {  // halving adds nothing to these but each other
+      Pack all;
+      weigh_last(row, 0, length, [&]<std::size_t N>(const Pack(&v)[N]) { all = N == 1 ? v[0] : sums::sum(v[0], v[N - 1]); });
+      return all;
+    }
+    const index reaches = std::min((length + width - 1) / width * width, lanes);
+    for (index i = reaches; i < reached; i += width) Pack::all(base::plus_identity).store(lane.lane + i);
+    reached = reaches;
     index i = 0;
-    for (; i + pair <= length; i += pair) weigh<true>(x, i, pair, scale, m, weights, lane, y, later);
-    if (i < length) weigh<false>(x, i, length - i, scale, m, weights, lane, y, later);
-    return lane.halved_to_pack();
+    const auto add = [&]<std::size_t N>(Pack(&v)[N]) {
+      unrolled<N>([&](int j) {
+        Real* const to = lane.lane + i % lanes + j * width;
+        if (i >= lanes) v[j].x = Pack::load(to).x + v[j].x;
+        v[j].store(to);
+      });
+    };
+    for (; i + pair <= length; i += pair) {
+      packs<Pack, 2> v;
+      weigh<true, 2>(v, row, i, pair);
+      add(v);
+    }
+    if (i < length) weigh_last(row, i, length - i, add);
+    if (length <= lanes / 4) return lane.template halved_to_pack<lanes / 4>();
+    return length <= lanes / 2 ? lane.template halved_to_pack<lanes / 2>() : lane.halved_to_pack();
   }
   [[gnu::flatten]] static void sum(const form& f, group& rows) {
     const Pack scale = Pack::all(f.scale);
     lefts left;
     const index ahead = rows.ahead * index{sizeof(X)};
     sums lane;
-    index reached = 0;  // the lanes behind are as they were
+    index reached = 0;
     for (index row = 0; row < rows.count; ++row) {
       const auto k = static_cast<std::size_t>(row);
-      const index length = rows.length[k], reaches = std::min((length + pair - 1) / pair * pair, lanes);
-      for (index i = reaches; i < reached; i += width) Pack::all(base::plus_identity).store(lane.lane + i);
-      reached = reaches;
       Real* const weights = rows.weights[k];
       const auto* const written = rows.y[k] == nullptr ? reinterpret_cast<const Y*>(weights) : rows.y[k];
-      const X* const x = rows.x[k];
-      left.set(row, sum_in_lanes(x, length, scale, Pack::all(rows.m[k]), weights, lane, written, moved(x, ahead)));
+      const weighed_row of{rows.x[k], weights, scale, Pack::all(rows.m[k]), written, moved(rows.x[k], ahead)};
+      left.set(row, sum_in_lanes(of, rows.length[k], lane, reached));
     }
     left.fold(rows.count, rows.s.data(), sums::sum);
   }
 
-  /// n outputs from the i-th on, made of a whole pair of packs or of n elements; all of the pair is written if so told.
-  template <bool Whole, bool WritesWhole = Whole>
+  /// n outputs from the i-th on, made of N whole packs or of n elements; all of the packs are written if so told.
+  template <bool Whole, bool WritesWhole = Whole, int N = 2>
   [[gnu::always_inline]] static void put(const X* x, const Real* weights, index i, index n, const Pack& scale, const Pack& m,
                                          const Pack& a, const Pack& b, bool shares, Y* y) {
-    two v;
+    packs<Pack, N> v;
     if constexpr (OfWeights) {
-      unrolled<2>([&](int j) { v[j].x = Pack::load(weights + i + j * width).x * a.x; });
-      if (shares) unrolled<2>([&](int j) { v[j].x = v[j].x * b.x; });
+      unrolled<N>([&](int j) { v[j].x = Pack::load(weights + i + j * width).x * a.x; });
+      if (shares) unrolled<N>([&](int j) { v[j].x = v[j].x * b.x; });
     } else {
-      base::template load<Whole>(v, x + i, scale, n, m);
-      unrolled<2>([&](int j) { v[j].x = v[j].x - m.x; });
-      unrolled<2>([&](int j) { v[j].x = v[j].x - b.x; });
+      base::template load<Whole, N>(v, x + i, scale, n, m);
+      unrolled<N>([&](int j) { v[j].x = v[j].x - m.x; });
+      unrolled<N>([&](int j) { v[j].x = v[j].x - b.x; });
     }
-    base::template store<WritesWhole>(v, y + i, n);
+    if constexpr (N == 2) {
+      base::template store<WritesWhole>(v, y + i, n);
+    } else if constexpr (WritesWhole) {
+      v[0].store(y + i);
+    } else {
+      v[0].store_some(y + i, n);
+    }
   }
   [[gnu::flatten]] static void write(const form& f, const group& rows, bool shares) {
     const Pack scale = Pack::all(f.scale);
@@ -142,10 +186,17 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
       for (; i + pair <= length; i += pair) put<true>(rows.x[k], rows.weights[k], i, pair, scale, m, a, b, shares, rows.y[k]);
       if (i == length) continue;
       const bool is_read_again = !OfWeights && static_cast<const void*>(rows.x[k]) == static_cast<const void*>(rows.y[k]);
-      if (i + pair <= places[k] && !is_read_again) {
-        put<false, true>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
+      const auto put_last = [&]<int N>(std::integral_constant<int, N>) {
+        if (i + N * width <= places[k] && !is_read_again) {
+          put<false, true, N>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
+        } else {
+          put<false, false, N>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
+        }
+      };
+      if (std::same_as<Y, Real> && length - i <= width) {
+        put_last(std::integral_constant<int, std::same_as<Y, Real> ? 1 : 2>{});
       } else {
-        put<false>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
+        put_last(std::integral_constant<int, 2>{});
       }
     }
   }

@@ -34,10 +34,11 @@ struct row_loops {
   using form = row_form<Real>;
   using two = packs<Pack, 2>;
 
-  /// Loads two packs, times scale; unless Whole, only `count` elements, followed by those of `rest`.
-  template <bool Whole>
-  [[gnu::always_inline]] static void load(two& v, const X* from, const Pack& scale, index count, const Pack& rest) {
-    unrolled<2>([&](int k) {
+  /// Loads two packs, or N, times scale; unless Whole, only `count` elements, followed by those of `rest`.
+  template <bool Whole, int N = 2>
+  [[gnu::always_inline]] static void load(packs<Pack, N>& v, const X* from, const Pack& scale, index count,
+                                          const Pack& rest) {
+    unrolled<N>([&](int k) {
       if constexpr (Whole) {
         v[k] = Pack::load(from + k * width);
         if constexpr (Scales) v[k] = Pack::product(v[k], scale);
@@ -164,15 +165,17 @@ struct row_loops {
         Pack{Pack::load(to).x + w[k].x}.store(to);
       });
     }
-    /// lane[j] += lane[j + h] for h = L/2, ..., 1; or only as long as h is no less than a pack.
+    /// lane[j] += lane[j + h] for h = L/2, ..., 1; or only as long as h is no less than a pack. L may be less than `lanes` where
+    /// those behind have nothing to add.
     Real halved() { return tiles::halved(halved_to_pack(), sum); }
+    template <index L = lanes>
     Pack halved_to_pack() {
-      if constexpr (lanes / width <= 16) {
-        packs<Pack, lanes / width> x;
-        unrolled<lanes / width>([&](int k) { x[k] = Pack::load(lane + k * width); });
-        return tiles::halved_to_pack<Pack, lanes / width>(x, sum);
+      if constexpr (L / width <= 16) {
+        packs<Pack, L / width> x;
+        unrolled<L / width>([&](int k) { x[k] = Pack::load(lane + k * width); });
+        return tiles::halved_to_pack<Pack, L / width>(x, sum);
       } else {
-        for (index h = lanes / 2; h >= width; h /= 2) {
+        for (index h = L / 2; h >= width; h /= 2) {
           for (index j = 0; j < h; j += width) Pack{Pack::load(lane + j).x + Pack::load(lane + j + h).x}.store(lane + j);
         }
         return Pack::load(lane);

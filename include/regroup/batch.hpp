@@ -170,15 +170,17 @@ template <class Offsets>
 void require_offsets(const Offsets& offsets, index elements) {
   static_assert(std::integral<element_of<Offsets>>, "regroup: segment offsets are integers");
   if (offsets.size() == 0) throw_offsets("segment offsets need at least one entry, 0; got none");
-  const auto at = [&](index s) { return static_cast<index>(offsets[s]); };
-  if (at(0) != 0) throw_offsets("segment offsets must begin at 0; got " + std::to_string(at(0)));
+  const auto at = [&](index s) { return offsets[s]; };
+  if (at(0) != 0) {
+    throw_offsets("segment offsets are positions, not lengths: they must begin at 0; got " + std::to_string(at(0)));
+  }
   for (index s = 0; s + 1 < offsets.size(); ++s) {
     if (at(s + 1) < at(s)) {
       throw_offsets("segment offsets must not decrease; entry " + std::to_string(s + 1) + " is " + std::to_string(at(s + 1)) +
                     " after " + std::to_string(at(s)));
     }
   }
-  if (at(offsets.size() - 1) != elements) {
+  if (static_cast<index>(at(offsets.size() - 1)) != elements) {
     throw_offsets("segment offsets must end at the number of elements, " + std::to_string(elements) + "; the last is " +
                   std::to_string(at(offsets.size() - 1)));
   }

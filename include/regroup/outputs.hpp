@@ -56,6 +56,10 @@ constexpr void require_place_for() {
   static_assert(!std::is_floating_point_v<std::remove_cvref_t<Answer>> || !std::is_integral_v<Place>,
                 "regroup: these answers would be cut to integers, which the output holds: let it hold floating-point numbers, "
                 "or give the monoid a `lower` that rounds");
+  static_assert(!std::is_integral_v<std::remove_cvref_t<Answer>> || !std::is_integral_v<Place> || std::is_same_v<Place, bool> ||
+                    sizeof(Answer) <= sizeof(Place),
+                "regroup: these answers would be cut to narrower integers, which the output holds: let it hold the type "
+                "answer_of<monoid>, or give the monoid a `lower` that fits");
 }
 
 namespace detail {
@@ -161,10 +165,10 @@ void require_distinct(const view<T>& out) {
   }
 }
 
-/// Throws overlap_error where elements of an output share memory with each other, or with an input; the output may be exactly
-/// the input, element for element, where `in_place_allowed`.
+/// Throws overlap_error where elements of an output share memory with each other, or with what else a verb was given: `whose`,
+/// such as "the offsets". The output may be exactly that, element for element, where `in_place_allowed`.
 template <class T, class U>
-void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed) {
+void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed, const char* whose = "the input") {
   require_distinct(out);
   const auto a = memory_of(in);
   const auto b = memory_of(out);
@@ -172,7 +176,7 @@ void require_apart(const view<T>& in, const view<U>& out, bool in_place_allowed)
   const index apart = reinterpret_cast<const std::byte*>(out.data()) - reinterpret_cast<const std::byte*>(in.data());
   const bool is_same = apart == 0 && sizeof(T) == sizeof(U) && in.extents() == out.extents() && in.strides() == out.strides();
   if ((is_same && in_place_allowed) || !detail::have_common_bytes(in, out, apart)) return;
-  throw_overlap(std::string("the output overlaps the input; give it memory of its own") +
+  throw_overlap(std::string("the output overlaps ") + whose + "; give it memory of its own" +
                 (in_place_allowed ? ", or exactly the input's" : ""));
 }
 
@@ -200,8 +204,8 @@ auto memory_read(const In& in) {
 
 /// The same for any inputs and outputs, as far as it is known where they lie.
 template <class In, class Out>
-void require_own_memory(const In& in, const Out& out, bool in_place_allowed = false) {
-  if constexpr (requires { view(out); }) regroup::require_apart(regroup::memory_read(in), view(out), in_place_allowed);
+void require_own_memory(const In& in, const Out& out, bool in_place_allowed = false, const char* whose = "the input") {
+  if constexpr (requires { view(out); }) regroup::require_apart(regroup::memory_read(in), view(out), in_place_allowed, whose);
 }
 
 /// Each answer has a place.

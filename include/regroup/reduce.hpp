@@ -162,7 +162,7 @@ template <executor Executor, class Range, class Offsets, class Out, class M, cla
 void reduce_segments(const Executor& ex, const Range& xs, const Offsets& offsets, Out&& out, const M& m,
                      const Projection& projection = {}) {
   const segments batch(as_source(xs), as_source(offsets));
-  require_own_memory(offsets, out);
+  require_own_memory(offsets, out, false, "the offsets");
   verbs::fold(ex, batch, m, projection, verbs::output(xs, std::forward<Out>(out), batch.size()));
 }
 
@@ -187,11 +187,11 @@ index reduce_by_key(const Executor& ex, const Keys& keys, const Range& xs, KeysO
   };
   const auto first_keys = room(regroup::writable(std::forward<KeysOut>(keys_out)));
   const auto answers = room(regroup::writable(std::forward<Out>(out)));
-  require_own_memory(keys, first_keys);
-  require_own_memory(keys, answers);
+  require_own_memory(keys, first_keys, false, "the keys");
+  require_own_memory(keys, answers, false, "the keys");
   require_own_memory(xs, first_keys);
   require_own_memory(xs, answers);
-  require_own_memory(first_keys, answers);
+  require_own_memory(first_keys, answers, false, "another output");
   for (index r = 0; r < runs; ++r) first_keys(r) = key[offsets[static_cast<std::size_t>(r)]];
   reduce_segments(ex, xs, offsets, answers, m, projection);
   return runs;

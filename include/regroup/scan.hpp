@@ -60,7 +60,7 @@ template <executor Executor, class Range, class Offsets, class Out, class M, cla
 void scan_segments(const Executor& ex, const Range& xs, const Offsets& offsets, const view<Out>& out, const M& m,
                    scan_kind kind, const Projection& projection) {
   require_scannable(xs, out);
-  require_own_memory(offsets, out);
+  require_own_memory(offsets, out, false, "the offsets");
   const segments in(as_source(xs), as_source(offsets));
   verbs::scan(ex, in, in.of(as_source(out)), m, kind, projection);
 }

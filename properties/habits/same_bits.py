@@ -60,13 +60,13 @@ def flags_of(source):
 def compiled(options, here, folder):
     """The program, compiled here. What is for one instruction set has flags of its own, and comes from the library at -O2, and
     where this processor lacks the set, since nothing can run it; but at -O0 everything is compiled, to see that it can be.
-    Of the compiled rows, which are much of the time, only softmax's are."""
+    Of the compiled rows, which are much of the time, only softmax's are; those of segments, which nothing here calls, never."""
     # As CMake gives it to consumers; there g++ contracts a * b + c.
     command = [options.compiler, options.level, "-std=gnu++20", "-I", str(options.root / "include")]
     sources = sorted((options.root / "src").glob("*.cpp"))
     of_targets = {"-O0": targets, "-O2": []}.get(options.level, here)
     kernels = [source for source in sources if target_of(source) in of_targets and not emulator]
-    left = [] if emulator else ["log_softmax.cpp", "logsumexp.cpp"]
+    left = ["softmax_segments.cpp", *([] if emulator else ["log_softmax.cpp", "logsumexp.cpp"])]
     others = [source for source in sources if not target_of(source) and source.name not in left]
     objects = compile_each(command, kernels, os.path.join(folder, "kernels"))
     objects += compile_each([*command, *options.flags], [options.root / "properties/programs/bits.cpp", *others],

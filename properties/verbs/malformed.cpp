@@ -2,6 +2,7 @@
 // Arguments that do not fit give typed exceptions with a sentence, thrown before anything is written.
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
@@ -131,6 +132,12 @@ TEST(malformed, offsets) {
   }
   auto two = ones(2);
   expect_sentence<regroup::shape_error>([&] { regroup::reduce_segments(seq, xs, std::vector<int>{0, 6}, two, sum{}); });
+  try {
+    regroup::reduce_segments(seq, xs, std::vector<std::uint64_t>{0, ~std::uint64_t{0}, 6}, two, sum{});
+    FAIL() << "decreasing offsets were taken";
+  } catch (const regroup::offsets_error& e) {
+    EXPECT_STREQ(e.what(), "segment offsets must not decrease; entry 2 is 6 after 18446744073709551615");
+  }
   const std::vector<int> no_elements;
   expect_sentence<regroup::offsets_error>(
       [&] { regroup::reduce_segments(seq, no_elements, std::vector<int>{}, two, sum{}); });

@@ -73,6 +73,12 @@ TEST(overlap, results_inside_the_offsets) {
     regroup::exclusive_scan_segments(ex, elements, std::span(p, 6), std::span(p + 3, 3), sum{});
   };
   refused(reduce, offsets);
+  try {
+    std::vector<int> memory = offsets;
+    reduce(regroup::seq, memory.data());
+  } catch (const regroup::overlap_error& e) {
+    EXPECT_STREQ(e.what(), "the output overlaps the offsets; give it memory of its own");
+  }
   refused(scan, offsets);
 }
 

@@ -53,7 +53,7 @@ class results {
     }
     require_distinct(out_);
     if (lse.wanted()) lse_ = lse.as<Real>(outer);
-    if (lse_) regroup::require_apart(view<const Out>(out_), *lse_, false);
+    if (lse_) regroup::require_apart(view<const Out>(out_), *lse_, false, "another output");
     if (sinks.is_given()) sinks_ = sinks.as<Real>(outer.size() < 2 ? 1 : outer[outer.size() - 2], "sinks");
   }
   template <class T>

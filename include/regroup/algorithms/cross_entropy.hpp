@@ -118,12 +118,12 @@ auto cross_entropy(const Executor& ex, const View& logits, const Targets& target
   auto gradient = options.gradient;
   const auto out =
       gradient ? std::optional(softmax_parts::output_rows(x, *gradient, -1, "cross_entropy")) : std::nullopt;
-  if (gradient) regroup::require_apart(view(targets), *gradient, false);
+  if (gradient) regroup::require_apart(view(targets), *gradient, false, "the targets");
   using places = decltype(verbs::output(x, *options.losses, in.size()));
   std::optional<places> put;
   if (options.losses) {
-    regroup::require_apart(view(targets), *options.losses, false);
-    if (gradient) regroup::require_apart(*gradient, *options.losses, false);
+    regroup::require_apart(view(targets), *options.losses, false, "the targets");
+    if (gradient) regroup::require_apart(*gradient, *options.losses, false, "another output");
     put.emplace(verbs::output(x, *options.losses, in.size()));
   }
   const auto& on = worker_of(ex);

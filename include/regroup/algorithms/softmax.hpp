@@ -238,7 +238,7 @@ void normalise(const Executor& ex, const View& x, const view<Y>& y, const softma
   using places = decltype(verbs::output(x, *options.logsumexp, in.size()));
   std::optional<places> put;
   if (options.logsumexp) {
-    regroup::require_apart(y, *options.logsumexp, false);
+    regroup::require_apart(y, *options.logsumexp, false, "another output");
     put.emplace(verbs::output(x, *options.logsumexp, in.size()));
   } else if (in.length() == 0 && !is_collective<Executor>) {
     return;  // nothing is written, however many rows of nothing there are

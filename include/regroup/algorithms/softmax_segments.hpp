@@ -175,15 +175,15 @@ void normalise_segments(const Executor& ex, const View& x, const Offsets& offset
                         const softmax_options<Real>& options, const char* verb) {
   const auto from = lines_along(x, options.axis, verb);
   const auto to = output_lines(x, y, options.axis, verb);
-  require_own_memory(offsets, y);
+  require_own_memory(offsets, y, false, "the offsets");
   const segment_offsets<Offsets> checked(offsets, from.extent(from.rank() - 1));
   const auto in = checked.of(from, options.axis);
   const auto seen = scale_of<Real>(options.scale);
   using places = decltype(verbs::output(x, *options.logsumexp, in.size()));
   std::optional<places> put;
   if (options.logsumexp) {
-    regroup::require_apart(y, *options.logsumexp, false);
-    require_own_memory(offsets, *options.logsumexp);
+    regroup::require_apart(y, *options.logsumexp, false, "another output");
+    require_own_memory(offsets, *options.logsumexp, false, "the offsets");
     put.emplace(verbs::output(x, *options.logsumexp, in.size()));
   }
   const look<from_state<Map<Real>, Real, places>> look{{seen, put ? &*put : nullptr}};
@@ -196,8 +196,8 @@ void normalise_segments(const Executor& ex, const View& x, const Offsets& offset
 /// empty, offsets as in `reduce_segments`. Lines along the axis have the same segments: of scores (edges, heads) with `.axis =
 /// 0` each node's edges, head by head. Each has the bits of `softmax` over its elements alone. The options' logsumexp has x's
 /// shape with S in place of that axis. Throws as `softmax`, offsets_error, and overlap_error where an output shares memory with
-/// the offsets. Cost: as rows of those lengths, but of fewer than some hundred elements up to ten times that of equally long
-/// rows; offsets of another type than `index` are copied, and so are short segments that are not contiguous.
+/// the offsets. Cost: as rows of those lengths, but of fewer than 32 elements up to four times that of equally long rows;
+/// offsets of another type than `index` are copied, and so are short segments that are not contiguous.
 template <executor Executor, class View, class Offsets, class Out>
 void softmax_segments(const Executor& ex, const View& x, const Offsets& offsets, Out&& y,
                       const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
@@ -220,7 +220,7 @@ void logsumexp_segments(const Executor& ex, const View& x, const Offsets& offset
   const auto from = softmax_parts::lines_along(x, options.axis, "logsumexp_segments");
   const softmax_parts::segment_offsets<Offsets> checked(offsets, from.extent(from.rank() - 1));
   const auto in = checked.of(from, options.axis);
-  require_own_memory(offsets, out);
+  require_own_memory(offsets, out, false, "the offsets");
   const auto put = verbs::output(x, std::forward<Out>(out), in.size());
   const auto seen = softmax_parts::scale_of<real>(options.scale);
   using verb = softmax_parts::from_state<softmax_parts::no_map, real, std::remove_const_t<decltype(put)>>;

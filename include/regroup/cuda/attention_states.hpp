@@ -53,9 +53,9 @@ template <class Real>
 void require_states(const attention_states<Real>& s) {
   attention_fold::require_state_shapes(s.m.extents(), s.l.extents(), s.o.extents());
   if constexpr (!std::is_const_v<Real>) {
-    s.m.require_apart_from(s.l, false);
-    s.m.require_apart_from(s.o, false);
-    s.l.require_apart_from(s.o, false);
+    s.m.require_apart_from(s.l, false, "another output");
+    s.m.require_apart_from(s.o, false, "another output");
+    s.l.require_apart_from(s.o, false, "another output");
   }
 }
 

@@ -59,9 +59,9 @@ void cross_entropy_into(const cuda::device& on, const cuda::device_view<X>& logi
   require_place_for<Out, cuda::real_of<X>>();
   const cuda::entropy_work<X, Target> work(logits, targets, options);
   logits.require_places(out, 1);
-  targets.require_apart_from(out, false);
-  if (options.losses) options.losses->require_apart_from(out, false);
-  if (options.gradient) options.gradient->require_apart_from(out, false);
+  targets.require_apart_from(out, false, "the targets");
+  if (options.losses) options.losses->require_apart_from(out, false, "another output");
+  if (options.gradient) options.gradient->require_apart_from(out, false, "another output");
   work.check(on, w);
   work.run(on, out.data(), w);
 }

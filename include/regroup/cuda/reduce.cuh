@@ -127,7 +127,7 @@ void reduce_segments_into(const cuda::device& on, const cuda::device_view<X>& xs
                           const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
                           const cuda::workspace& w, const Projection& projection = {}) {
   const auto segments = cuda::segments_of(cuda::input(xs), offsets, projection);
-  offsets.require_apart_from(out, false);
+  offsets.require_apart_from(out, false, "the offsets");
   on.fold(segments, m, cuda::output(xs, out, segments.size(), m), w);
 }
 template <class X, class Offset, class Out, class M, class Projection = std::identity>
@@ -152,10 +152,10 @@ index reduce_by_key(const cuda::device& on, const cuda::device_view<Key>& keys, 
   const index runs = cuda::find_runs(on, all, offsets);
   const auto first_keys = cuda::places_of_runs(keys_out, runs);
   const auto answers = cuda::places_of_runs(out, runs);
-  keys.require_apart_from(first_keys, false);
-  keys.require_apart_from(answers, false);
+  keys.require_apart_from(first_keys, false, "the keys");
+  keys.require_apart_from(answers, false, "the keys");
   xs.require_apart_from(first_keys, false);
-  first_keys.require_apart_from(answers, false);
+  first_keys.require_apart_from(answers, false, "another output");
   if (runs == 0) return 0;
   const cuda::device_view<const index> starts(offsets, {runs + 1});
   cuda::with_workspace(on, reduce_segments_workspace(on, xs, starts, m), [&](const cuda::workspace& w) {

@@ -68,7 +68,7 @@ auto normalise(const device_view<X>& x, const device_view<Y>& y, const softmax_o
   const auto out = output_rows(x, y, options.axis, verb);
   row_places<real> lse;
   if (options.logsumexp) {
-    y.require_apart_from(*options.logsumexp, false);
+    y.require_apart_from(*options.logsumexp, false, "another output");
     lse = {options.logsumexp->data(), x.require_places(*options.logsumexp, rows.size())};
   }
   const auto seen = softmax_parts::scale_of<real>(options.scale);
@@ -117,12 +117,12 @@ class entropy_work {
                                                                       targets.extents());
     if (options.gradient) {
       gradient_ = output_rows(logits, *options.gradient, -1, "cross_entropy");
-      targets.require_apart_from(*options.gradient, false);
+      targets.require_apart_from(*options.gradient, false, "the targets");
     }
     if (options.losses) {
       losses_ = {options.losses->data(), logits.require_places(*options.losses, rows_.size())};
-      targets.require_apart_from(*options.losses, false);
-      if (options.gradient) options.gradient->require_apart_from(*options.losses, false);
+      targets.require_apart_from(*options.losses, false, "the targets");
+      if (options.gradient) options.gradient->require_apart_from(*options.losses, false, "another output");
     }
   }
 

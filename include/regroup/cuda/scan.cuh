@@ -60,7 +60,7 @@ void scan_segments(const device& on, const device_view<X>& xs, const device_view
                    const Projection& projection) {
   require_same_length(xs.size(), y.size());
   xs.require_apart_from(y, true);
-  offsets.require_apart_from(y, false);
+  offsets.require_apart_from(y, false, "the offsets");
   scan_batch<Kind>(on, segments_of(input(xs), offsets, projection), segments_of(y, offsets), m, w);
 }
 

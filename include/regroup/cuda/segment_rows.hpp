@@ -133,11 +133,11 @@ auto normalise_segments(const device_view<X>& x, const device_view<Offset>& offs
   const auto rows = segments_of(segmented(x, options.axis, verb), offsets);
   softmax_parts::require_softmax_output<std::remove_const_t<X>, Y>(x.extents(), y.extents(), verb);
   x.require_apart_from(y, true);
-  offsets.require_apart_from(y, false);
+  offsets.require_apart_from(y, false, "the offsets");
   row_places<real> lse;
   if (options.logsumexp) {
-    y.require_apart_from(*options.logsumexp, false);
-    offsets.require_apart_from(*options.logsumexp, false);
+    y.require_apart_from(*options.logsumexp, false, "another output");
+    offsets.require_apart_from(*options.logsumexp, false, "the offsets");
     lse = {options.logsumexp->data(), x.require_places(*options.logsumexp, rows.size())};
   }
   const auto seen = softmax_parts::scale_of<real>(options.scale);
@@ -149,7 +149,7 @@ auto log_sums_of_segments(const device_view<X>& x, const device_view<Offset>& of
   using real = real_of<X>;
   require_place_for<Out, real>();
   const auto rows = segments_of(segmented(x, options.axis, "logsumexp_segments"), offsets);
-  offsets.require_apart_from(out, false);
+  offsets.require_apart_from(out, false, "the offsets");
   const row_places<Out> places{out.data(), x.require_places(out, rows.size())};
   const auto seen = softmax_parts::scale_of<real>(options.scale);
   const segment_batch<std::remove_const_t<X>, Offset> none{nullptr, offsets.data(), 0, 0};

@@ -195,7 +195,7 @@ void reduce_segments_into(const cuda::unordered_device& fast, const cuda::device
                           const cuda::device_view<Offset>& offsets, const cuda::device_view<Out>& out, const M& m,
                           const cuda::workspace& w, const Projection& projection = {}) {
   const index stride = xs.require_places(out, cuda::segments_of(xs, offsets).size());
-  offsets.require_apart_from(out, false);
+  offsets.require_apart_from(out, false, "the offsets");
   if (out.size() == 0) return;
   fast.run(cuda::cub_segments(fast, xs, offsets, m, projection, cuda::lowered_to(m, out.data(), stride)), w);
 }

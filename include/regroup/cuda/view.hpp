@@ -84,10 +84,10 @@ class device_view {
     }
     return batch;
   }
-  /// Throws overlap_error where an output shares memory with this one.
+  /// Throws overlap_error where an output shares memory with this one, which is `whose`.
   template <class U>
-  void require_apart_from(const device_view<U>& out, bool in_place_allowed) const {
-    require_apart(view_, view<U>(out.data(), out.extents(), out.strides()), in_place_allowed);
+  void require_apart_from(const device_view<U>& out, bool in_place_allowed, const char* whose = "the input") const {
+    require_apart(view_, view<U>(out.data(), out.extents(), out.strides()), in_place_allowed, whose);
   }
   /// Throws unless an output has a place for each of `count` rows, at one stride, in memory of its own; returns the stride.
   template <class Out>
