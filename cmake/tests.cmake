@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-# regroup_tests(FOLDER [ONE_TARGET level] [BUT name ...] [VARIANTS asan|tsan ... [ALONE] [WITHOUT name ...] [TSAN name ...]]): every
+# regroup_tests(FOLDER [ONE_TARGET level [PRECOMPILED header ...]] [BUT name ...]
+#   [VARIANTS asan|tsan ... [ALONE] [WITHOUT name ...] [TSAN name ...]]): every
 # FOLDER/*.cpp becomes part of the GoogleTest program test_FOLDER, and each of its cases a ctest. A variant is the same
 # sources without some, for tsan perhaps only few, and the library's, under a sanitizer, with REGROUP_SMALL in the environment
 # so that the tests choose small sizes. Where they are quick enough at all sizes, variants ALONE, without it, are enough.
 # ONE_TARGET, and the variants, compile what they test for one instruction set rather than three, and no further than that
-# level (-O0, -O1): a quarter of the time, or a third. Sources named after BUT have them all, in a program
-# test_FOLDER_targets of their own: a linker would keep either's copy for both.
+# level (-O0, -O1): a quarter of the time, or a third. What most of them include is then compiled once, if it is PRECOMPILED.
+# Sources named after BUT have all instruction sets, in a program test_FOLDER_targets of their own: a linker would keep either's
+# copy for both.
 include(GoogleTest)
 set(regroup_one_target_flags -DREGROUP_ONE_TARGET)
 set(regroup_one_target_warnings $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)  # of empty optionals, at -O1
@@ -42,7 +44,7 @@ function(regroup_folder_program program folder sources)
 endfunction()
 
 function(regroup_tests folder)
-  cmake_parse_arguments(PARSE_ARGV 1 arg ALONE ONE_TARGET "BUT;VARIANTS;WITHOUT;TSAN")
+  cmake_parse_arguments(PARSE_ARGV 1 arg ALONE ONE_TARGET "PRECOMPILED;BUT;VARIANTS;WITHOUT;TSAN")
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
   if(NOT sources)
     return()
@@ -50,6 +52,7 @@ function(regroup_tests folder)
   foreach(names arg_BUT arg_WITHOUT arg_TSAN)
     list(TRANSFORM ${names} REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/\\1.cpp")
   endforeach()
+  list(TRANSFORM arg_PRECOMPILED PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/${folder}/" REGEX "^[^<]")
   set(varied ${sources})
   list(REMOVE_ITEM varied "" ${arg_WITHOUT})
   if(arg_ONE_TARGET)
@@ -64,6 +67,7 @@ function(regroup_tests folder)
     if(others)
       regroup_folder_program(test_${folder} ${folder} "${others}" ${arg_ONE_TARGET} ${regroup_one_target_flags}
         ${regroup_one_target_warnings})
+      target_precompile_headers(test_${folder} PRIVATE ${arg_PRECOMPILED})
     endif()
   else()
     regroup_folder_program(test_${folder} ${folder} "${sources}")
@@ -86,6 +90,7 @@ function(regroup_tests folder)
     add_executable(${program} ${some})
     regroup_test_program(${program} ${folder})
     target_link_libraries(${program} PRIVATE regroup_${variant})
+    target_precompile_headers(${program} PRIVATE ${arg_PRECOMPILED})
     regroup_discover(${program} ${folder}_${variant} ${environment})
   endforeach()
 endfunction()

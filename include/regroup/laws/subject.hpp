@@ -223,9 +223,11 @@ inline constexpr int thread_counts[] = {2, 3, 7};
 
 /// The elements again and again, until threads share them for certain.
 template <class M, class X>
-auto shared(const scene<M, X>& s) {
-  const index n = (host::copies_scalars<state_of<M>>() ? 17 : 5) * tile_elements + 1;
-  return generate(n, [xs = s.xs](index i) -> const X& { return xs[static_cast<std::size_t>(i) % xs.size()]; });
+sequence<X> shared(const scene<M, X>& s) {
+  const auto n = static_cast<std::size_t>((host::copies_scalars<state_of<M>>() ? 17 : 5) * tile_elements + 1);
+  sequence<X> xs;
+  for (std::size_t i = 0; i < n; ++i) xs.push_back(s.xs[i % s.xs.size()]);
+  return xs;
 }
 
 template <class M, class X>
@@ -265,12 +267,12 @@ void executors(std::vector<law<M, X>>& all) {
   add("2, 3 and 7 threads = seq", strength::bitwise, [](const scene& s) {
     s.equal.left_name = "threads";
     s.equal.right_name = "seq";
-    const auto agree = [&](const auto& xs) {
+    const auto agree = [&](std::span<const X> xs) {
       const auto expected = folded(1, s.exact, xs);
       for (const int threads : thread_counts) s.equal(folded(threads, s.exact, xs), expected);
     };
     if (s.xs.empty() || mix(s.word) % 8 != 0) return agree(s.xs);
-    agree(shared(s));
+    agree(shared(s).all());
   });
   add("stream in pieces = batch", strength::bitwise, [](const scene& s) {
     s.equal.names = {{"pushed in pieces", "seq"}, {"two streams merged", "seq"}};
@@ -298,7 +300,7 @@ void executors(std::vector<law<M, X>>& all) {
     s.equal.left_name = "scan";
     s.equal.right_name = "seq's scan, or scan of a prefix";
     const auto expected = scanned(1, s.exact, s.xs);
-    const auto agree = [&](const auto& xs, const auto& on_one) {
+    const auto agree = [&](std::span<const X> xs, const auto& on_one) {
       for (const int threads : thread_counts) {
         const auto found = scanned(threads, s.exact, xs);
         for (std::size_t step = found.size() / 16 + 1, i = 0; i < found.size(); i += step) {
@@ -308,7 +310,10 @@ void executors(std::vector<law<M, X>>& all) {
     };
     agree(s.xs, expected);
     constexpr bool keeps_small = std::is_trivially_copyable_v<state_of<M>> && sizeof(state_of<M>) <= 512;  // all are kept
-    if (keeps_small && !s.xs.empty() && mix(s.word) % 8 == 0) agree(shared(s), scanned(1, s.exact, shared(s)));
+    if (keeps_small && !s.xs.empty() && mix(s.word) % 8 == 0) {
+      const sequence<X> many = shared(s);
+      agree(many.all(), scanned(1, s.exact, many.all()));
+    }
     for (std::uint64_t draw = 0; draw < 3 && !s.xs.empty(); ++draw) {
       const auto k = 1 + static_cast<std::size_t>(mix(s.word + draw) % s.xs.size());
       s.equal(scanned(1, s.exact, s.xs.first(k)).back().state, expected[k - 1].state);
