@@ -128,7 +128,7 @@ TEST(past_2_31, rows_and_columns_beyond) {
     out.assign(3, 0);
     regroup::reduce_axes(regroup::seq, columns, {0}, out, m);
     EXPECT_EQ(out, expected);
-    regroup::inclusive_scan_rows(regroup::par, rows, rows, m);
+    regroup::inclusive_scan_rows(regroup::par, rows, rows, regroup::plus<std::uint8_t>{});
     for (regroup::index r = 0; r < 3; ++r) {
       EXPECT_EQ(rows(r, 0), value(r, 0));
       EXPECT_EQ(rows(r, 9), static_cast<std::uint8_t>(expected[static_cast<std::size_t>(r)]));
