@@ -74,6 +74,14 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     const Y* y;      ///< places to prefetch
     const X* later;  ///< elements to prefetch
   };
+  /// Packs of a row's last n elements. A short row's time is that of its packs, so none is computed in vain.
+  template <class Body>
+  [[gnu::always_inline]] static void in_packs(index n, const Body& body) {
+    n <= width ? body(std::integral_constant<int, 1>{}) : body(std::integral_constant<int, 2>{});
+  }
+  /// Those that are written together: numbers of 16 bits fill a register by pairs of packs.
+  static constexpr bool stores_pairs = !std::same_as<Y, Real>;
+
   /// v: N packs of weights, of n elements from the i-th on, which are kept; behind them nothing to add. Meanwhile places and
   /// later elements are prefetched: this takes the longest, so that least of them wait for one another. (On an Intel logsumexp
   /// of 128 elements is 1.4 times as fast as with the next group prefetched while the largest elements are found.)
@@ -90,44 +98,34 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
       });
     }
     unrolled<N>([&](int j) { v[j].store(row.weights + i + j * width); });
-  }
-  /// The same for one to two packs. A short row's time is that of its packs, so none is computed in vain.
-  template <class Body>
-  [[gnu::always_inline]] static void weigh_last(const weighed_row& row, index i, index n, const Body& body) {
-    if (n <= width) {
-      packs<Pack, 1> v;
-      weigh<false, 1>(v, row, i, n);
-      body(v);
-    } else {
-      packs<Pack, 2> v;
-      weigh<false, 2>(v, row, i, n);
-      body(v);
-    }
+    if constexpr (N == 1 && stores_pairs) Pack::all(base::plus_identity).store(row.weights + i + width);
   }
   /// The sums of a row's weights in each lane, halved down to one pack. `reached`: the lanes from here on are as they were.
   [[gnu::always_inline]] static Pack sum_in_lanes(const weighed_row& row, index length, sums& lane, index& reached) {
     if (length <= pair) {  // halving adds nothing to these but each other
       Pack all;
-      weigh_last(row, 0, length, [&]<std::size_t N>(const Pack(&v)[N]) { all = N == 1 ? v[0] : sums::sum(v[0], v[N - 1]); });
+      in_packs(length, [&]<int N>(std::integral_constant<int, N>) {
+        packs<Pack, N> v;
+        weigh<false, N>(v, row, 0, length);
+        all = N == 1 ? v[0] : sums::sum(v[0], v[N - 1]);
+      });
       return all;
     }
     const index reaches = std::min((length + width - 1) / width * width, lanes);
     for (index i = reaches; i < reached; i += width) Pack::all(base::plus_identity).store(lane.lane + i);
     reached = reaches;
     index i = 0;
-    const auto add = [&]<std::size_t N>(Pack(&v)[N]) {
+    const auto add = [&]<bool Whole, int N>(std::bool_constant<Whole>, std::integral_constant<int, N>) {
+      packs<Pack, N> v;
+      weigh<Whole, N>(v, row, i, Whole ? pair : length - i);
       unrolled<N>([&](int j) {
         Real* const to = lane.lane + i % lanes + j * width;
         if (i >= lanes) v[j].x = Pack::load(to).x + v[j].x;
         v[j].store(to);
       });
     };
-    for (; i + pair <= length; i += pair) {
-      packs<Pack, 2> v;
-      weigh<true, 2>(v, row, i, pair);
-      add(v);
-    }
-    if (i < length) weigh_last(row, i, length - i, add);
+    for (; i + pair <= length; i += pair) add(std::true_type{}, std::integral_constant<int, 2>{});
+    if (i < length) in_packs(length - i, [&](auto n) { add(std::false_type{}, n); });
     if (length <= lanes / 4) return lane.template halved_to_pack<lanes / 4>();
     return length <= lanes / 2 ? lane.template halved_to_pack<lanes / 2>() : lane.halved_to_pack();
   }
@@ -147,7 +145,8 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     left.fold(rows.count, rows.s.data(), sums::sum);
   }
 
-  /// n outputs from the i-th on, made of N whole packs or of n elements; all of the packs are written if so told.
+  /// n outputs from the i-th on, made of N whole packs of weights, or of elements, of which n are read unless Whole; all of the
+  /// packs are written if so told.
   template <bool Whole, bool WritesWhole = Whole, int N = 2>
   [[gnu::always_inline]] static void put(const X* x, const Real* weights, index i, index n, const Pack& scale, const Pack& m,
                                          const Pack& a, const Pack& b, bool shares, Y* y) {
@@ -160,13 +159,7 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
       unrolled<N>([&](int j) { v[j].x = v[j].x - m.x; });
       unrolled<N>([&](int j) { v[j].x = v[j].x - b.x; });
     }
-    if constexpr (N == 2) {
-      base::template store<WritesWhole>(v, y + i, n);
-    } else if constexpr (WritesWhole) {
-      v[0].store(y + i);
-    } else {
-      v[0].store_some(y + i, n);
-    }
+    base::template store<WritesWhole>(v, y + i, n);
   }
   [[gnu::flatten]] static void write(const form& f, const group& rows, bool shares) {
     const Pack scale = Pack::all(f.scale);
@@ -193,10 +186,10 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
           put<false, false, N>(rows.x[k], rows.weights[k], i, length - i, scale, m, a, b, shares, rows.y[k]);
         }
       };
-      if (std::same_as<Y, Real> && length - i <= width) {
-        put_last(std::integral_constant<int, std::same_as<Y, Real> ? 1 : 2>{});
-      } else {
+      if constexpr (stores_pairs) {
         put_last(std::integral_constant<int, 2>{});
+      } else {
+        in_packs(length - i, put_last);
       }
     }
   }

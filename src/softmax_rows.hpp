@@ -56,6 +56,10 @@ struct row_loops {
   [[gnu::always_inline]] static void store(const two& v, T* to, index count) {
     Whole ? tiles::store<Pack>(v, to) : tiles::store_some<Pack>(v, to, count);
   }
+  template <bool Whole>
+  [[gnu::always_inline]] static void store(const packs<Pack, 1>& v, Real* to, index count) {
+    Whole ? v[0].store(to) : v[0].store_some(to, count);
+  }
 
   /// Writes a row's outputs in order. Where they are made of weights, these are the stored ones or, if Anew, computed again
   /// from the elements.
