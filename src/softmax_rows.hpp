@@ -169,8 +169,8 @@ struct row_loops {
         Pack{Pack::load(to).x + w[k].x}.store(to);
       });
     }
-    /// lane[j] += lane[j + h] for h = L/2, ..., 1; or only as long as h is no less than a pack. L may be less than `lanes` where
-    /// those behind have nothing to add.
+    /// lane[j] += lane[j + h] for h = L/2, ..., 1; or only as long as h is no less than a pack. L may be less than `lanes`,
+    /// where those behind have nothing to add.
     Real halved() { return tiles::halved(halved_to_pack(), sum); }
     template <index L = lanes>
     Pack halved_to_pack() {

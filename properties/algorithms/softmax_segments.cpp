@@ -2,7 +2,9 @@
 // Softmax's family over segments: each has the bits of its elements alone, for every type, any lengths beside it, any layout,
 // axis and threads, in place or not; and offsets, places and memory that cannot be are refused.
 #include <gtest/gtest.h>
+#include <malloc.h>
 
+#include <cfenv>
 #include <cstring>
 #include <limits>
 #include <string>
@@ -179,6 +181,20 @@ TEST(softmax_segments_of, what_cannot_be) {
   std::vector<std::int32_t> shared = {0, 2, 5, 5, 5};
   const view<float> over(reinterpret_cast<float*>(shared.data()), {5});
   EXPECT_THROW(regroup::softmax_segments(regroup::seq, x, std::span(shared).first(3), over), regroup::overlap_error);
+}
+
+/// What lay in scratch before is not computed with: new memory holds 0x7f7f7f7f, 3.4e38, which no float16 holds.
+TEST(softmax_segments_of, nothing_that_scratch_held) {
+  std::vector<index> offsets = {0};
+  for (const index n : {5, 8, 12, 20, 1, 33, 40, 57}) offsets.push_back(offsets.back() + n);
+  const std::vector<regroup::float16> x(static_cast<std::size_t>(offsets.back()), regroup::float16(1.5f));
+  std::vector<regroup::float16> y(x.size());
+  mallopt(M_PERTURB, 0x80);
+  std::feclearexcept(FE_ALL_EXCEPT);
+  regroup::softmax_segments(regroup::seq, x, offsets, y);
+  const int raised = std::fetestexcept(FE_OVERFLOW | FE_INVALID);
+  mallopt(M_PERTURB, 0);
+  EXPECT_EQ(raised, 0);
 }
 
 }  // namespace
