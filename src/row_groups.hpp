@@ -74,7 +74,7 @@ struct group_loops : row_loops<X, Y, Pack, OfWeights, Scales> {
     const Y* y;      ///< places to prefetch
     const X* later;  ///< elements to prefetch
   };
-  /// Packs of a row's last n elements. A short row's time is that of its packs, so none is computed in vain.
+  /// Packs of a row's last n elements. A short row's time is that of its packs, so it weighs no more of them.
   template <class Body>
   [[gnu::always_inline]] static void in_packs(index n, const Body& body) {
     n <= width ? body(std::integral_constant<int, 1>{}) : body(std::integral_constant<int, 2>{});

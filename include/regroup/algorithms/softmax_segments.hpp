@@ -196,8 +196,8 @@ void normalise_segments(const Executor& ex, const View& x, const Offsets& offset
 /// empty, offsets as in `reduce_segments`. Lines along the axis have the same segments: of scores (edges, heads) with `.axis =
 /// 0` each node's edges, head by head. Each has the bits of `softmax` over its elements alone. The options' logsumexp has x's
 /// shape with S in place of that axis. Throws as `softmax`, offsets_error, and overlap_error where an output shares memory with
-/// the offsets. Cost: as rows of those lengths, but of fewer than 32 elements up to four times that of equally long rows;
-/// offsets of another type than `index` are copied, and so are short segments that are not contiguous.
+/// the offsets. Cost: as rows of those lengths, but of a few elements some three times that of equally long rows (AVX2:
+/// bench/results/walls.md); offsets of another type than `index` are copied, and so are short segments that are not contiguous.
 template <executor Executor, class View, class Offsets, class Out>
 void softmax_segments(const Executor& ex, const View& x, const Offsets& offsets, Out&& y,
                       const softmax_options<softmax_parts::real_in<const View>>& options = {}) {
