@@ -202,7 +202,15 @@ void columns(const regroup::grid<const float>& g, regroup::host::pack<regroup::s
 template void columns<regroup::plus<float>>(const regroup::grid<const float>&, regroup::host::pack<float>*);
 template void columns<log_add>(const regroup::grid<const float>&, regroup::host::pack<float>*);
 
-/// Short segments, a group at a time.
+/// Short segments, one after another and a group at a time.
+template <class M>
+void short_segments(const regroup::host::stretch<float>* from, regroup::index n, regroup::host::columns<float>& states) {
+  regroup::host::fold_short(M{}, from, n, true, states);
+}
+template void short_segments<regroup::plus<float>>(const regroup::host::stretch<float>*, regroup::index,
+                                                   regroup::host::columns<float>&);
+template void short_segments<regroup::maximum<float>>(const regroup::host::stretch<float>*, regroup::index,
+                                                      regroup::host::columns<float>&);
 template <class M, class X = float>
 void segments(const regroup::host::stretch<X>* from, regroup::index n, regroup::host::columns<regroup::state_of<M>>& states) {
   regroup::host::fold_ragged(M{}, from, n, states);

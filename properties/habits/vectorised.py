@@ -102,6 +102,9 @@ ASKS = {
         "columns<regroup::plus<float> >": "prefetcht1",
     }.items()},
 }
+# Lanes of short stretches, chosen in packs without a loop, by g++.
+CHOICES = {"v3": r"vpblendvb.*ymm", "v4": r"zmm.*\{%k"}
+CHOSEN = () if IS_CLANG else ("fold_short<regroup::plus<float>", "fold_short<regroup::maximum<float>")
 # States with members of 4 and 8 bytes: clang takes no more of them at a time than has the larger in one register.
 OF_TWO_SIZES = ("scaled_product<float>", "mean<float>", "moments<float>", "argmax<float>", "argmin<float>")
 SINGLE = re.compile(r"v(add|sub|mul|div|max|min|fn?m(add|sub)\d*)s[sd]$")
@@ -152,6 +155,13 @@ for name, level, monoids in (*((name, level, FOLDS) for name, level in LEVELS.it
             print(f"{name} {monoid}: {packed} of {len(loops)} innermost loops are {operation} on {register}")
             if packed < LOOPS.get(monoid, 1):
                 faults.append(f"{name}: {packed or 'no'} loop of {monoid} has {operation} on {register}")
+for name, level in LEVELS.items():
+    for short in CHOSEN:
+        choices = sum(len(re.findall(CHOICES[level], f)) for f in code.split("\n\n")
+                      if f"run_{name}<" in f.split("\n", 1)[0] and short in f.split("\n", 1)[0])
+        print(f"{name} {short}: {choices} choices are {CHOICES[level]}")
+        if choices < 10:
+            faults.append(f"{name}: {short} has {choices} {CHOICES[level]}, not 10")
 for asking, instruction in ASKS.items():
     if not any(asking in f.split("\n", 1)[0] and instruction in f for f in code.split("\n\n")):
         faults.append(f"{asking} has no {instruction}")

@@ -2,6 +2,7 @@
 // A segment and a run of equal keys have the tree of their own elements, counted from their own start.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <limits>
 #include <numeric>
@@ -16,6 +17,8 @@
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
+#include "regroup/monoids/extremum.hpp"
+#include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"
 #include "regroup/reduce.hpp"
@@ -93,6 +96,19 @@ void expect_bits_of_each_alone(const M& m, const Make& make) {
   }
 }
 
+/// The owner of elements that all have the same one; says whether two met.
+struct one_owner {
+  static constexpr bool is_commutative = true;
+  static constexpr bool is_exact = true;
+  static inline std::atomic<bool> strangers_met = false;
+  constexpr std::int32_t identity() const { return -1; }
+  std::int32_t operator()(std::int32_t a, std::int32_t b) const {
+    if (a >= 0 && b >= 0 && a != b) strangers_met = true;
+    return std::max(a, b);
+  }
+};
+static_assert(regroup::host::goes_short<one_owner>() == regroup::host::goes_short<regroup::maximum<float>>());
+
 /// A sum that must not overflow (UBSan sees it).
 struct exact_sum {
   static constexpr bool is_commutative = true;
@@ -140,10 +156,14 @@ TEST(segments, have_the_bits_of_each_alone) {
   expect_bits_of_each_alone<float>(regroup::plus<float>{}, as_it_is);
   expect_bits_of_each_alone<double>(regroup::plus<double>{}, as_it_is);
   expect_bits_of_each_alone<regroup::float16>(regroup::plus<float>{}, [](float x) { return regroup::float16(x); });
+  expect_bits_of_each_alone<regroup::bfloat16>(regroup::plus<float>{}, [](float x) { return regroup::bfloat16(x); });
+  expect_bits_of_each_alone<std::int32_t>(regroup::plus<std::int64_t>{}, [](float x) { return static_cast<std::int32_t>(x); });
+  expect_bits_of_each_alone<float>(regroup::mean<float>{}, as_it_is);
   expect_bits_of_each_alone<float>(regroup::minmax<float>{}, as_it_is);
   expect_bits_of_each_alone<float>(regroup::moments<float>{}, as_it_is);  // a count of 64 bits beside floats
   expect_bits_of_each_alone<float>(regroup::log_sum_exp<float>{}, as_it_is);
   expect_bits_of_each_alone<float>(regroup::fanout{regroup::plus<float>{}, regroup::moments<double>{}}, as_it_is);
+  expect_bits_of_each_alone<float>(regroup::fanout{regroup::plus<float>{}, regroup::maximum<float>{}}, as_it_is);
   expect_bits_of_each_alone<float>(regroup::fanout{regroup::plus<float>{}, regroup::log_sum_exp<float>{}}, as_it_is);
   expect_bits_of_each_alone<std::uint8_t>(regroup::any{}, [](float x) { return std::uint8_t{x > 100}; });
   using map = regroup::affine_map<float>;
@@ -166,6 +186,42 @@ TEST(segments, combine_nothing_that_is_not_there) {
   std::vector<std::int32_t> out(sums.size());
   regroup::reduce_segments(regroup::seq, xs, offsets, out, exact_sum{});
   EXPECT_EQ(out, sums);
+}
+
+/// Nor do elements of two segments or rows, whatever lies behind each.
+TEST(segments, combine_no_strangers) {
+  one_owner::strangers_met = false;
+  const auto check = [](const std::vector<std::int64_t>& offsets) {
+    std::vector<std::int32_t> xs, owners;
+    for (std::size_t s = 0; s + 1 < offsets.size(); ++s) {
+      const auto owner = static_cast<std::int32_t>(s);
+      xs.resize(static_cast<std::size_t>(offsets[s + 1]), owner);
+      owners.push_back(offsets[s] < offsets[s + 1] ? owner : -1);
+    }
+    order::for_some_executors([&](const auto& ex, const std::string& name) {
+      std::vector<std::int32_t> out(owners.size());
+      regroup::reduce_segments(ex, xs, offsets, out, one_owner{});
+      EXPECT_EQ(out, owners) << name;
+      const auto rows = static_cast<regroup::index>(owners.size()), length = offsets[1];
+      if (rows * length != offsets.back()) return;
+      regroup::reduce_rows(ex, regroup::view(xs.data(), {rows, length}), out, one_owner{});
+      EXPECT_EQ(out, owners) << name << ", rows";
+      regroup::reduce_rows(ex, regroup::view(xs.data(), {rows, length - 1}, {length, regroup::index{1}}), out, one_owner{});
+      EXPECT_EQ(out, owners) << name << ", rows apart";
+    });
+    EXPECT_FALSE(one_owner::strangers_met);
+  };
+  for (std::int64_t length = 2; length < 140; ++length) {
+    std::vector<std::int64_t> equal = {0};
+    while (equal.size() < 40) equal.push_back(equal.back() + length);
+    check(equal);
+  }
+  order::dice random(9);
+  for (const int longest : {1, 16, 40, 140}) {
+    std::vector<std::int64_t> some = {0};
+    while (some.size() < 500) some.push_back(some.back() + random(0, longest));
+    check(some);
+  }
 }
 
 TEST(by_key, nan_starts_a_new_run_and_the_first_key_is_reported) {

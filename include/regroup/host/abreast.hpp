@@ -171,8 +171,14 @@ class group_fold {
   static constexpr index most_by_groups = has_positions ? 3 * abreast : abreast;
 
  public:
-  /// The longest row worth transposing when its elements stand side by side: none where each is folded alone after all.
-  static constexpr index longest = by_elements ? lanes : 0;
+  /// The longest row of a batch worth transposing when its elements stand side by side: none where each is folded alone after
+  /// all, and less where that is quick (host/short_leaf.hpp).
+  template <gridded Batch>
+  static index longest(const Batch& b) {
+    const auto g = b.grid_at(0, b.size());
+    const bool is_quick_alone = !has_positions && goes_short<M>() && g.stride == 1 && g.pitch == g.length;
+    return !by_elements ? 0 : is_quick_alone ? piece_elements : lanes;
+  }
   /// Columns that are folded together, at most.
   static constexpr index columns_together = has_members<M> ? abreast : by_elements ? most_columns<state> : 4 * abreast;
 

@@ -13,6 +13,7 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/ragged.hpp"
+#include "regroup/host/short_leaf.hpp"
 #include "regroup/memory.hpp"
 
 namespace regroup::host {
@@ -98,7 +99,7 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       const index size = row.size();
       const element* data = contiguous(row);
       if (size > tile_elements) break;
-      if (data != nullptr || size == 0) {
+      if (data != nullptr || (size == 0 && copies == nullptr)) {
         regroup::find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(element));
       } else if constexpr (is_movable<element>) {
         if (copied + size > tile_elements) break;
@@ -122,7 +123,10 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       });
     }
     if (n > 0) {
-      if constexpr (is_ragged<Batch> && std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>()) {
+      constexpr bool may_go = std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>();
+      if constexpr (may_go && goes_short<M>()) {
+        host::fold_short(m, together.data(), n, is_ragged<Batch>, states);
+      } else if constexpr (may_go && is_ragged<Batch>) {
         host::fold_ragged(m, together.data(), n, states);
       } else {
         host::fold_leaves(m, together.data(), n, states, load);

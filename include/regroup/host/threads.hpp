@@ -87,7 +87,7 @@ class pool {
   bool fold_abreast(const Batch& b, const M& m, const Seen& seen, const Sink& sink) const {
     using groups = group_fold<M, element_in<Batch>, Seen>;
     const index columns = groups::columns_to_cut(b, concurrency());
-    const index group = columns > 0 ? columns : cut_.group_of(b, b, groups::longest);
+    const index group = columns > 0 ? columns : cut_.group_of(b, b, groups::longest(b));
     if (group <= 1) return false;
     const auto whole = [&](index first, index last) { groups(m, seen)(b, first, last, sink); };
     const auto part = [&](const chunk& c) { return groups(m, seen).fold_tiles(b.grid_at(c.row, columns), c.first, c.last); };
