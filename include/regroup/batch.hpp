@@ -148,10 +148,10 @@ struct projected_batch {
   {
     return batch.length();
   }
-  index elements() const
-    requires requires(const Batch& b) { b.elements(); }
+  index before(index row) const
+    requires requires(const Batch& b) { b.before(row); }
   {
-    return batch.elements();
+    return batch.before(row);
   }
   auto grid_at(index row, index most) const
     requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.grid_at(index{}, index{}); }
@@ -197,7 +197,8 @@ class segments {
     require_offsets(offsets, elements.size());
   }
   [[nodiscard]] index size() const { return offsets_.size() - 1; }
-  [[nodiscard]] index elements() const { return elements_.size(); }
+  /// The elements before a segment, which follow each other.
+  [[nodiscard]] index before(index s) const { return static_cast<index>(offsets_[s]); }
   auto operator[](index s) const {
     const auto first = static_cast<index>(offsets_[s]);
     return piece_of(elements_, first, static_cast<index>(offsets_[s + 1]) - first);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -116,6 +117,18 @@ struct exact_sum {
   std::int32_t operator()(std::int32_t a, std::int32_t b) const { return a + b; }
 };
 
+/// Sources of which only the lengths matter; and the same where it is known how many elements are before each.
+struct of_lengths {
+  std::vector<std::int64_t> offsets;
+  std::int64_t size() const { return std::ssize(offsets) - 1; }
+  regroup::strided<const float> operator[](std::int64_t s) const {
+    return {nullptr, offsets[static_cast<std::size_t>(s) + 1] - offsets[static_cast<std::size_t>(s)], 1};
+  }
+};
+struct of_offsets : of_lengths {
+  std::int64_t before(std::int64_t s) const { return offsets[static_cast<std::size_t>(s)]; }
+};
+
 struct keyed {
   std::vector<double> keys;
   std::vector<std::int64_t> lengths;
@@ -221,6 +234,32 @@ TEST(segments, combine_no_strangers) {
     std::vector<std::int64_t> some = {0};
     while (some.size() < 500) some.push_back(some.back() + random(0, longest));
     check(some);
+  }
+}
+
+TEST(segments, are_shared_out_as_if_each_were_looked_at) {
+  const auto same = [](const std::vector<regroup::host::chunk>& a, const std::vector<regroup::host::chunk>& b) {
+    return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+      return std::tie(x.row, x.first, x.last, x.is_part) == std::tie(y.row, y.first, y.last, y.is_part);
+    });
+  };
+  order::dice random(10);
+  for (const auto& [count, longest] : {std::pair{0, 0}, {1, 5}, {1, 9'000'000}, {7, 3'000'000}, {40, 200'000}, {9000, 100},
+                                       {60'000, 3}, {60'000, 0}, {3000, 70'000}}) {
+    of_offsets b;
+    b.offsets = {0};
+    for (int s = 0; s < count; ++s) {
+      b.offsets.push_back(b.offsets.back() + random(0, random(0, 9) == 0 ? longest : longest / 20));
+    }
+    for (const int workers : {1, 2, 3, 16}) {
+      const regroup::host::cutter cut(workers);
+      for (const std::int64_t grain : {4, 16}) {
+        const auto chunks = cut.for_fold(b, grain, 16, 1);
+        EXPECT_TRUE(same(chunks, cut.for_fold<of_lengths>(b, grain, 16, 1))) << count << ", " << workers << " workers";
+        EXPECT_TRUE(chunks.size() > 1 || workers == 1 || b.offsets.back() + 16 * count < 200'000) << count;
+      }
+      EXPECT_TRUE(same(cut.for_scan(b, 1, 1), cut.for_scan(static_cast<const of_lengths&>(b), 1, 1))) << count;
+    }
   }
 }
 

@@ -28,7 +28,6 @@ class segment_rows {
   }
   [[nodiscard]] index size() const noexcept { return lines_.size() * segments_; }
   [[nodiscard]] index within() const noexcept { return within_; }
-  [[nodiscard]] index elements() const noexcept { return lines_.size() * lines_.length(); }
   strided<T> operator[](index row) const noexcept {
     const auto of = [this](index segment, const strided<T>& line) {
       return strided<T>{line.first + offsets_[segment] * line.stride, offsets_[segment + 1] - offsets_[segment], line.stride};
@@ -41,6 +40,10 @@ class segment_rows {
   [[nodiscard]] index length(index piece) const noexcept {
     const index segment = piece < segments_ ? piece : piece % segments_;
     return offsets_[segment + 1] - offsets_[segment];
+  }
+  /// The elements of all pieces before one.
+  [[nodiscard]] index before(index piece) const noexcept {
+    return piece == 0 ? 0 : within_ * (piece / segments_ * lines_.length() + offsets_[piece % segments_]);
   }
   /// A piece's rows.
   [[nodiscard]] row_slices<T> piece(index piece) const {
@@ -72,7 +75,7 @@ struct pieces_of {
   };
   const segment_rows<T>& rows;
   [[nodiscard]] index size() const noexcept { return rows.within() == 0 ? 0 : rows.size() / rows.within(); }
-  [[nodiscard]] index elements() const noexcept { return rows.elements(); }
+  [[nodiscard]] index before(index piece) const noexcept { return rows.before(piece); }
   extent operator[](index piece) const noexcept { return {rows.length(piece) * rows.within()}; }
 };
 

@@ -38,8 +38,8 @@ concept of_one_length = requires(const Batch& b) { b.length(); };
 
 /// The elements of all sources of a batch, which it may know.
 inline index elements_of(const auto& batch) {
-  if constexpr (requires { batch.elements(); }) {
-    return batch.elements();
+  if constexpr (requires { batch.before(index{}); }) {
+    return batch.before(batch.size());
   } else if constexpr (of_one_length<decltype(batch)>) {
     return batch.size() * batch.length();
   } else {
@@ -97,6 +97,18 @@ class cutter {
     while (parts_exceed(a_worker) || (level < small_level && parts_exceed(few_parts))) ++level;
     return level;
   }
+  /// The row with which those from `first` on have `enough` elements, or the last of all: by halving, since to look at every one
+  /// takes longer than one thread may have for its part of them.
+  static index row_of_enough(const auto& b, index first, index enough) {
+    const auto have = [&](index last) { return b.before(last) - b.before(first) + 16 * (last - first) >= enough; };
+    index row = first, step = 1;  // those before this one have not
+    for (; first + step < b.size() && !have(first + step); step *= 2) row = first + step;
+    for (index end = std::min(first + step, b.size()); row + 1 < end;) {
+      const index middle = row + (end - row) / 2;
+      (have(middle) ? end : row) = middle;
+    }
+    return row;
+  }
   /// Parts of 2^level tiles of the rows that are longer, and of the others as many together as have `grain` tiles.
   [[nodiscard]] std::vector<chunk> chunks_of(const auto& b, int level, index grain, index group) const {
     std::vector<chunk> chunks;
@@ -112,25 +124,37 @@ class cutter {
         return chunks;
       }
     }
-    index first = 0, elements = 0;
-    const auto close = [&](index row) {
-      if (first < row) chunks.push_back({0, first, row, false});
-      elements = 0;
+    const auto is_long = [&](index n) { return n > whole * tile_elements && group == 1; };
+    const auto push_parts = [&](index row, index n) {
+      for (index t = 0; t < tiles_of(n); t += whole) chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});
     };
-    for (index row = 0; row < b.size(); ++row) {
-      const index n = b[row].size();
-      if (n > whole * tile_elements && group == 1) {
-        close(row);
-        for (index t = 0; t < tiles_of(n); t += whole) {
-          chunks.push_back({row, t, std::min(t + whole, tiles_of(n)), true});
-        }
-        first = row + 1;
-      } else if ((elements += n + 16) >= enough && (row + 1 - first) % group == 0) {
-        close(row + 1);
-        first = row + 1;
+    const auto push_rows = [&](index first, index last) {
+      if (first < last) chunks.push_back({0, first, last, false});
+    };
+    index first = 0;
+    if constexpr (requires { b.before(first); }) {
+      while (first < b.size() && group == 1) {
+        const index last = row_of_enough(b, first, enough), n = b.before(last + 1) - b.before(last);
+        push_rows(first, is_long(n) ? last : last + 1);  // those before it are not long
+        if (is_long(n)) push_parts(last, n);
+        first = last + 1;
       }
     }
-    close(b.size());
+    index elements = 0;
+    for (index row = first; row < b.size(); ++row) {
+      const index n = b[row].size();
+      if (is_long(n)) {
+        push_rows(first, row);
+        push_parts(row, n);
+      } else if ((elements += n + 16) < enough || (row + 1 - first) % group != 0) {
+        continue;
+      } else {
+        push_rows(first, row + 1);
+      }
+      first = row + 1;
+      elements = 0;
+    }
+    push_rows(first, b.size());
     return chunks;
   }
 

@@ -81,7 +81,7 @@ state_of<M> fold_source(const M& m, const Source& s) {
 
 /// Whether the sources of a batch may have different lengths, as segments have.
 template <class Batch>
-inline constexpr bool is_ragged = requires(const Batch& b) { b.elements(); };
+inline constexpr bool is_ragged = requires(const Batch& b) { b.before(index{}); };
 
 /// fold_rows, where element i of a row is that of row elements(row), as load(its address) reads it.
 template <class Batch, class M, class Sink, class Elements, class Load>

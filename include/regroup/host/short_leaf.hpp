@@ -17,8 +17,8 @@
 namespace regroup::host {
 
 /// Whether a combine, of each member too, is so quick that half-empty packs cost less than to bring stretches side by side
-/// (host/ragged.hpp): of lanes of 4 or 8 bytes, since smaller ones are not halved in packs, and by g++, which can be told not to
-/// unroll loops so short. (clang 14 makes loops of packs that take as long as stretches side by side.)
+/// (host/ragged.hpp): of lanes of 4 or 8 bytes, since smaller ones are not halved in packs, and by g++, which can be told to
+/// keep loops so short. (clang 14 makes loops of packs that take as long as stretches side by side.)
 template <class M>
 constexpr bool goes_short() {
 #if defined(__clang__) || defined(__CUDACC__)
@@ -103,18 +103,17 @@ constexpr state_of<M> halved_leaf(const M& m, index n, const Tile& t) {
   return left.get(0);
 }
 
-/// The leaf of n elements, 1 to `lanes`, from `x` on, behind which others lie up to `end`.
+/// The leaf of n elements, 1 to `lanes`, from `x` on, behind which others lie up to `end`: if too few, `room` holds copies.
 template <class M, class X>
-constexpr state_of<M> short_leaf(const M& m, const X* x, index n, const X* end) {
+constexpr state_of<M> short_leaf(const M& m, const X* x, index n, const X* end, std::array<X, std::size_t{lanes}>& room) {
   if constexpr (has_members<M>) {
-    return with_members(m, [&](const auto&... member) { return m.from_parts(host::short_leaf(member, x, n, end)...); });
+    return with_members(m, [&](const auto&... member) { return m.from_parts(host::short_leaf(member, x, n, end, room)...); });
   } else {
     const auto of = [&]<index Lanes>(std::integral_constant<index, Lanes>) {
-      std::array<X, static_cast<std::size_t>(Lanes)> copy;
       const X* from = x;
       if (end - x < Lanes) {
-        std::fill(std::copy_n(x, n, copy.begin()), copy.end(), *x);
-        from = copy.data();
+        std::fill(std::copy_n(x, n, room.begin()), room.begin() + Lanes, *x);
+        from = room.data();
       }
       return with_widened(tile(load_from<X>{from}, Lanes), [&](const auto& t) { return host::halved_leaf<Lanes>(m, n, t); });
     };
@@ -130,6 +129,7 @@ constexpr state_of<M> short_leaf(const M& m, const X* x, index n, const X* end) 
 template <class M, class X>
 void fold_short(const M& m, const stretch<X>* from, index n, bool are_segments, columns<state_of<M>>& leaves) {
   dispatch([&] {
+    std::array<X, std::size_t{lanes}> room;
     bool are_adjacent = true;
     for (index k = 1; k < n && are_adjacent && !are_segments; ++k) {
       are_adjacent = from[k - 1].first + from[k - 1].size == from[k].first;
@@ -139,7 +139,8 @@ void fold_short(const M& m, const stretch<X>* from, index n, bool are_segments, 
       if (size == 0) {
         leaves.set(k, m.identity());
       } else if (size <= lanes) {
-        leaves.set(k, host::short_leaf(m, first, size, are_adjacent ? from[n - 1].first + from[n - 1].size : first + size));
+        const X* const end = are_adjacent ? from[n - 1].first + from[n - 1].size : first + size;
+        leaves.set(k, host::short_leaf(m, first, size, end, room));
       } else {
         leaves.set(k, host::leaf(m, tile(load_from<X>{first}, size)));
       }
