@@ -136,12 +136,11 @@ struct projected_batch {
   const Batch& batch;
   const Projection& projection;
   [[nodiscard]] index size() const { return batch.size(); }
-  auto operator[](index row) const {
-    if constexpr (stays<Projection>) {
-      return regroup::project(batch[row], std::cref(projection));
-    } else {
-      return regroup::project(batch[row], projection);
-    }
+  auto operator[](index row) const { return seen(batch[row]); }
+  auto joined(index first, index last) const
+    requires requires(const Batch& b) { b.joined(first, last); }
+  {
+    return seen(batch.joined(first, last));
   }
   index length() const
     requires requires(const Batch& b) { b.length(); }
@@ -162,6 +161,15 @@ struct projected_batch {
     requires std::same_as<Projection, std::identity> && requires(const Batch& b) { b.side_by_side(index{}); }
   {
     return batch.side_by_side(row);
+  }
+
+ private:
+  auto seen(const auto& some) const {
+    if constexpr (stays<Projection>) {
+      return regroup::project(some, std::cref(projection));
+    } else {
+      return regroup::project(some, projection);
+    }
   }
 };
 
@@ -199,10 +207,9 @@ class segments {
   [[nodiscard]] index size() const { return offsets_.size() - 1; }
   /// The elements before a segment, which follow each other.
   [[nodiscard]] index before(index s) const { return static_cast<index>(offsets_[s]); }
-  auto operator[](index s) const {
-    const auto first = static_cast<index>(offsets_[s]);
-    return piece_of(elements_, first, static_cast<index>(offsets_[s + 1]) - first);
-  }
+  auto operator[](index s) const { return joined(s, s + 1); }
+  /// The elements of the segments [first, last).
+  auto joined(index first, index last) const { return piece_of(elements_, before(first), before(last) - before(first)); }
   /// The same pieces of another source, which is as long.
   template <class Other>
   [[nodiscard]] segments<Other, Offsets> of(const Other& elements) const {

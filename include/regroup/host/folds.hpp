@@ -83,53 +83,108 @@ state_of<M> fold_source(const M& m, const Source& s) {
 template <class Batch>
 inline constexpr bool is_ragged = requires(const Batch& b) { b.before(index{}); };
 
-/// fold_rows, where element i of a row is that of row elements(row), as load(its address) reads it.
-template <class Batch, class M, class Sink, class Elements, class Load>
-void fold_short_rows(const Batch& b, index first, index last, const M& m, const Sink& sink, const Elements& elements,
-                     const Load& load) {
-  using row_source = std::remove_cvref_t<decltype(elements(b[first]))>;
-  using element = element_of<row_source>;
-  std::array<stretch<element>, lanes> together;
-  columns<state_of<M>> states;
-  std::unique_ptr<element[]> copies;
-  while (first < last) {
+/// Whether the elements of some sources of a batch are a source too, one after another, as segments' are: unless each of them
+/// numbers its own.
+template <class Batch, class Row>
+inline constexpr bool follow_each_other = [] {
+  if constexpr (requires { Row::is_numbered; }) return !Row::is_numbered && is_ragged<Batch>;
+  return is_ragged<Batch>;
+}();
+
+/// Some rows of a batch, up to `lanes` of at most a tile each, as stretches of elements: where they lie, or copied.
+template <class X>
+class short_rows {
+ public:
+  [[nodiscard]] const stretch<X>* data() const noexcept { return rows_.data(); }
+  /// Takes rows from `first` on, at most `most`; element i of a row is that of row elements(row). Returns how many: none if the
+  /// first is too long, or must not be copied.
+  template <class Batch, class Elements>
+  index take(const Batch& b, index first, index most, const Elements& elements) {
+    using source = std::remove_cvref_t<decltype(elements(b[first]))>;
     index n = 0, copied = 0;
-    for (; n < std::min(last - first, lanes); ++n) {
+    for (; n < most; ++n) {
       const auto row = elements(b[first + n]);
       const index size = row.size();
-      const element* data = contiguous(row);
+      const X* data = contiguous(row);
       if (size > tile_elements) break;
-      if (data != nullptr || (size == 0 && copies == nullptr)) {
-        regroup::find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(element));
-      } else if constexpr (is_movable<element>) {
+      if (data != nullptr || size == 0) {
+        regroup::find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(X));
+      } else if constexpr (is_movable<X>) {
         if (copied + size > tile_elements) break;
-        if (copies == nullptr) copies = std::make_unique_for_overwrite<element[]>(static_cast<std::size_t>(tile_elements));
-        data = copies.get() + copied;
+        data = room() + copied;
         copied += size;
       } else {
         break;
       }
-      together[static_cast<std::size_t>(n)] = {data, size};
+      set(n, data, size);
     }
-    if (copied > 0) {
-      element* to = copies.get();
-      run<makes_elements<row_source>>([&] {
-        for (index k = 0; k < n; ++k) {
-          if (together[static_cast<std::size_t>(k)].first != to || together[static_cast<std::size_t>(k)].size == 0) continue;
-          const auto row = elements(b[first + k]);
-          host::copy_here(row, 0, row.size(), to);
-          to += row.size();
-        }
-      });
+    if (copied == 0) return n;
+    X* to = room();
+    run<makes_elements<source>>([&] {
+      for (index k = 0; k < n; ++k) {
+        if (rows_[static_cast<std::size_t>(k)].first != to || rows_[static_cast<std::size_t>(k)].size == 0) continue;
+        const auto row = elements(b[first + k]);
+        host::copy_here(row, 0, row.size(), to);
+        to += row.size();
+      }
+    });
+    return n;
+  }
+  /// The same of rows whose elements follow each other.
+  template <class Batch, class Elements>
+  index take_joined(const Batch& b, index first, index most, const Elements& elements) {
+    const index begin = b.before(first);
+    const X* const here = contiguous(elements(b.joined(first, first + most)));
+    const X* const data = here != nullptr ? here : room();
+    index n = 0, end = begin;
+    for (; n < most; ++n) {
+      const index next = b.before(first + n + 1), size = next - end;
+      if (size > tile_elements || (here == nullptr && next - begin > tile_elements)) break;
+      set(n, data + (end - begin), size);
+      end = next;
+    }
+    if (here != nullptr) {
+      regroup::find_pages_ahead(here, static_cast<std::size_t>(end - begin) * sizeof(X));
+    } else if (end > begin) {
+      host::copy_elements(elements(b.joined(first, first + n)), 0, end - begin, room());
+    }
+    return n;
+  }
+
+ private:
+  void set(index k, const X* first, index size) { rows_[static_cast<std::size_t>(k)] = {first, size}; }
+  X* room() {
+    if (copies_ == nullptr) copies_ = std::make_unique_for_overwrite<X[]>(static_cast<std::size_t>(tile_elements));
+    return copies_.get();
+  }
+  std::array<stretch<X>, lanes> rows_;
+  std::unique_ptr<X[]> copies_;
+};
+
+/// fold_rows, where element i of a row is that of row elements(row), as load(its address) reads it.
+template <class Batch, class M, class Sink, class Elements, class Load>
+void fold_short_rows(const Batch& b, index first, index last, const M& m, const Sink& sink, const Elements& elements,
+                     const Load& load) {
+  using source = std::remove_cvref_t<decltype(elements(b[first]))>;
+  using element = element_of<source>;
+  constexpr bool are_joined = follow_each_other<Batch, source> && is_movable<element>;
+  constexpr bool may_go = std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>();
+  short_rows<element> rows;
+  columns<state_of<M>> states;
+  while (first < last) {
+    index n = std::min(last - first, lanes);
+    if constexpr (are_joined) {
+      n = rows.take_joined(b, first, n, elements);
+    } else {
+      n = rows.take(b, first, n, elements);
     }
     if (n > 0) {
-      constexpr bool may_go = std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>();
       if constexpr (may_go && goes_short<M>()) {
-        host::fold_short(m, together.data(), n, is_ragged<Batch>, states);
+        host::fold_short(m, rows.data(), n, are_joined || are_adjacent(rows.data(), n), states);
       } else if constexpr (may_go && is_ragged<Batch>) {
-        host::fold_ragged(m, together.data(), n, states);
+        host::fold_ragged(m, rows.data(), n, states);
       } else {
-        host::fold_leaves(m, together.data(), n, states, load);
+        host::fold_leaves(m, rows.data(), n, states, load);
       }
       host::sink_some(sink, first, n, [&](index k) { return states.get(k); });
     } else {

@@ -15,6 +15,11 @@
 #include "regroup/executor.hpp"
 #include "regroup/members.hpp"
 
+namespace regroup::detail {
+template <class Indices, class... States>
+struct fanout_parts;  // monoids/fanout.hpp
+}
+
 namespace regroup::host {
 
 /// Whether a type is a complex number that holds its real part, then its imaginary one. (clang 14 cannot look into std::complex
@@ -30,25 +35,27 @@ constexpr bool is_complex() {
   return false;
 }
 
-/// The pairs, tuples and arrays of the standard library, whose members are all that they hold.
+/// The pairs, tuples and arrays of the standard library, and a fanout's states, whose members are all that they hold.
 template <class T>
-inline constexpr bool is_standard_tuple = false;
+inline constexpr bool is_tuple = false;
 template <class A, class B>
-inline constexpr bool is_standard_tuple<std::pair<A, B>> = true;
+inline constexpr bool is_tuple<std::pair<A, B>> = true;
 template <class... T>
-inline constexpr bool is_standard_tuple<std::tuple<T...>> = true;
+inline constexpr bool is_tuple<std::tuple<T...>> = true;
 template <class T, std::size_t N>
-inline constexpr bool is_standard_tuple<std::array<T, N>> = true;
+inline constexpr bool is_tuple<std::array<T, N>> = true;
+template <class Indices, class... State>
+inline constexpr bool is_tuple<detail::fanout_parts<Indices, State...>> = true;
 
 /// The most scalars of a state that is kept by them.
 inline constexpr std::size_t most_scalars = 16;
 
-/// The number of members of an array, a standard tuple or an aggregate; 0 where they may not be all that it holds.
+/// The number of members of an array, a tuple or an aggregate; 0 where they may not be all that it holds.
 template <class T>
 constexpr std::size_t members_in() {
   if constexpr (std::is_array_v<T>) {
     return std::extent_v<T>;
-  } else if constexpr (is_standard_tuple<T>) {
+  } else if constexpr (is_tuple<T>) {
     return std::is_default_constructible_v<T> ? std::tuple_size_v<T> : 0;
   } else if constexpr (std::is_trivially_copyable_v<T>) {
     return members::count<T>();
@@ -60,12 +67,13 @@ constexpr std::size_t members_in() {
 template <class T>
 constexpr auto members_of(T& x) noexcept {
   using value = std::remove_const_t<T>;
-  if constexpr (std::is_array_v<value> || is_standard_tuple<value>) {
+  if constexpr (std::is_array_v<value> || is_tuple<value>) {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       if constexpr (std::is_array_v<value>) {
         return std::tie(x[I]...);
       } else {
-        return std::tie(std::get<I>(x)...);
+        using std::get;
+        return std::tie(get<I>(x)...);
       }
     }(std::make_index_sequence<members_in<value>()>{});
   } else {

@@ -53,6 +53,8 @@ constexpr void each_lane(const Body& body) {
 
 /// The lanes of the shortest stretches, few of which may be full.
 inline constexpr index fewest_lanes = 16;
+/// The shortest stretch that is worth copying for want of elements behind it.
+inline constexpr index fewest_copied = fewest_lanes / 2;
 
 /// The leaf of the first n elements of a tile of `Lanes`: at least one, and more than half of them unless they are
 /// `fewest_lanes`.
@@ -125,21 +127,25 @@ constexpr state_of<M> short_leaf(const M& m, const X* x, index n, const X* end, 
   }
 }
 
-/// fold_leaves of stretches that are read as they lie: best one behind another, as segments are known to be.
+/// Whether each stretch begins where the one before ends.
+template <class X>
+bool are_adjacent(const stretch<X>* from, index n) {
+  for (index k = 1; k < n; ++k) {
+    if (from[k - 1].first + from[k - 1].size != from[k].first) return false;
+  }
+  return true;
+}
+/// fold_leaves of stretches that are read as they lie, maybe adjacent.
 template <class M, class X>
-void fold_short(const M& m, const stretch<X>* from, index n, bool are_segments, columns<state_of<M>>& leaves) {
+void fold_short(const M& m, const stretch<X>* from, index n, bool are_adjacent, columns<state_of<M>>& leaves) {
   dispatch([&] {
     std::array<X, std::size_t{lanes}> room;
-    bool are_adjacent = true;
-    for (index k = 1; k < n && are_adjacent && !are_segments; ++k) {
-      are_adjacent = from[k - 1].first + from[k - 1].size == from[k].first;
-    }
     for (index k = 0; k < n; ++k) {
       const auto& [first, size] = from[k];
+      const X* const end = are_adjacent ? from[n - 1].first + from[n - 1].size : first + size;
       if (size == 0) {
         leaves.set(k, m.identity());
-      } else if (size <= lanes) {
-        const X* const end = are_adjacent ? from[n - 1].first + from[n - 1].size : first + size;
+      } else if (size <= lanes && (size >= fewest_copied || end - first >= fewest_lanes)) {
         leaves.set(k, host::short_leaf(m, first, size, end, room));
       } else {
         leaves.set(k, host::leaf(m, tile(load_from<X>{first}, size)));
