@@ -108,7 +108,8 @@ struct one_owner {
     return std::max(a, b);
   }
 };
-static_assert(regroup::host::goes_short<one_owner>() == regroup::host::goes_short<regroup::maximum<float>>());
+static_assert(regroup::host::goes_short<one_owner, std::int32_t>() ==
+              regroup::host::goes_short<regroup::maximum<float>, float>());
 
 /// A sum that must not overflow (UBSan sees it).
 struct exact_sum {

@@ -176,7 +176,7 @@ class group_fold {
   template <gridded Batch>
   static index longest(const Batch& b) {
     const auto g = b.grid_at(0, b.size());
-    const bool is_quick_alone = !has_positions && goes_short<M>() && g.stride == 1 && g.pitch == g.length;
+    const bool is_quick_alone = !has_positions && goes_short<M, element>() && g.stride == 1 && g.pitch == g.length;
     return !by_elements ? 0 : is_quick_alone ? piece_elements : lanes;
   }
   /// Columns that are folded together, at most.

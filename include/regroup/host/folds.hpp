@@ -168,7 +168,7 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
   using source = std::remove_cvref_t<decltype(elements(b[first]))>;
   using element = element_of<source>;
   constexpr bool are_joined = follow_each_other<Batch, source> && is_movable<element>;
-  constexpr bool may_go = std::is_same_v<Load, as_they_lie> && goes_ragged<M, element>();
+  constexpr bool as_they_lie_here = std::is_same_v<Load, as_they_lie>;
   short_rows<element> rows;
   columns<state_of<M>> states;
   while (first < last) {
@@ -179,9 +179,9 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
       n = rows.take(b, first, n, elements);
     }
     if (n > 0) {
-      if constexpr (may_go && goes_short<M>()) {
+      if constexpr (as_they_lie_here && goes_short<M, element>()) {
         host::fold_short(m, rows.data(), n, are_joined || are_adjacent(rows.data(), n), states);
-      } else if constexpr (may_go && is_ragged<Batch>) {
+      } else if constexpr (as_they_lie_here && is_ragged<Batch> && goes_ragged<M, element>()) {
         host::fold_ragged(m, rows.data(), n, states);
       } else {
         host::fold_leaves(m, rows.data(), n, states, load);

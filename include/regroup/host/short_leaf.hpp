@@ -13,26 +13,32 @@
 #include "regroup/executor.hpp"
 #include "regroup/host/lanes.hpp"
 #include "regroup/host/matrix_columns.hpp"
+#include "regroup/host/ragged.hpp"
 
 namespace regroup::host {
 
-/// Whether a combine, of each member too, is so quick that half-empty packs cost less than to bring stretches side by side
-/// (host/ragged.hpp): of lanes of 4 or 8 bytes, since smaller ones are not halved in packs, and by g++, which can be told to
-/// keep loops so short. (clang 14 makes loops of packs that take as long as stretches side by side.)
+/// Whether a combine, of each member too, is so quick that half-empty packs cost less than to bring stretches side by side: of
+/// lanes of 4 or 8 bytes, since smaller ones are not halved in packs.
 template <class M>
-constexpr bool goes_short() {
-#if defined(__clang__) || defined(__CUDACC__)
-  return false;
-#else
+constexpr bool halves_quickly() {
   if constexpr (has_members<M>) {
     return []<class... Member>(std::type_identity<std::tuple<Member...>>) {
-      return (goes_short<Member>() && ...);
+      return (halves_quickly<Member>() && ...);
     }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
   } else if constexpr (is_commutative<M> && (is_quick<M> || is_exact<M>) && has_scalars<state_of<M>>) {
     return widest_scalar<state_of<M>> == 4 || widest_scalar<state_of<M>> == 8;
   } else {
     return false;
   }
+}
+/// Whether stretches of elements that may go in groups (host/ragged.hpp) go one by one instead: by g++, which can be told to
+/// keep loops so short. (clang 14 makes loops of packs that take as long as stretches side by side.)
+template <class M, class X>
+constexpr bool goes_short() {
+#if defined(__clang__) || defined(__CUDACC__)
+  return false;
+#else
+  return goes_ragged<M, X>() && halves_quickly<M>();
 #endif
 }
 
