@@ -92,7 +92,8 @@ inline constexpr bool is_exact = [] {
 }();
 
 /// A combine costs an instruction or two, less than moving its elements. It affects speed only. Declared by `static constexpr
-/// bool is_quick = true`; by default true for integer states, false for all others.
+/// bool is_quick = true`; by default true for integer states, false for all others. (Of integers that are divided, say, `false`
+/// is worth declaring.)
 template <class M>
 inline constexpr bool is_quick = [] {
   if constexpr (requires { M::is_quick; }) return detail::declared(M::is_quick);

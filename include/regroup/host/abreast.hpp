@@ -175,9 +175,12 @@ class group_fold {
   /// all, and less where that is quick (host/short_leaf.hpp).
   template <gridded Batch>
   static index longest(const Batch& b) {
-    const auto g = b.grid_at(0, b.size());
-    const bool is_quick_alone = !has_positions && goes_short<M, element>() && g.stride == 1 && g.pitch == g.length;
-    return !by_elements ? 0 : is_quick_alone ? piece_elements : lanes;
+    if constexpr (!has_positions && goes_short<M, element>()) {
+      if (b.size() == 0) return 0;
+      const auto g = b.grid_at(0, b.size());
+      if (g.stride == 1 && g.pitch == g.length) return piece_elements;
+    }
+    return by_elements ? lanes : 0;
   }
   /// Columns that are folded together, at most.
   static constexpr index columns_together = has_members<M> ? abreast : by_elements ? most_columns<state> : 4 * abreast;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Short stretches of elements one after another, each element in a lane of its own, by a monoid that commutes and is quick:
 // the lanes stand in packs and are halved there. What is read behind a stretch, so that every load is a whole pack, is another
-// element; its lane has the identity. Level: lane. Law: as host/lanes.hpp.
+// element; it meets nothing but the identity, and nothing of it is kept. Level: lane. Law: as host/lanes.hpp.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +17,19 @@
 
 namespace regroup::host {
 
-/// Whether a combine, of each member too, is so quick that half-empty packs cost less than to bring stretches side by side: of
-/// lanes of 4 or 8 bytes, since smaller ones are not halved in packs.
-template <class M>
+/// Whether a combine, of each member too, is so quick that half-empty packs cost less than to bring stretches side by side, and
+/// elements are states as they are: a `lift` or a projection may take long. Exact operators mostly compare and select. (Lanes
+/// of less than 4 bytes would not be halved in packs.)
+template <class M, class X>
 constexpr bool halves_quickly() {
   if constexpr (has_members<M>) {
     return []<class... Member>(std::type_identity<std::tuple<Member...>>) {
-      return (halves_quickly<Member>() && ...);
+      return (halves_quickly<Member, X>() && ...);
     }(std::type_identity<std::remove_cvref_t<decltype(std::declval<const M&>().members())>>{});
-  } else if constexpr (is_commutative<M> && (is_quick<M> || is_exact<M>) && has_scalars<state_of<M>>) {
-    return widest_scalar<state_of<M>> == 4 || widest_scalar<state_of<M>> == 8;
+  } else if constexpr (is_commutative<M> && !has_lift<M, X> && has_scalars<state_of<M>>) {
+    constexpr bool is_declared = requires { M::is_quick; };
+    constexpr bool has_words = widest_scalar<state_of<M>> == 4 || widest_scalar<state_of<M>> == 8;
+    return has_words && (is_quick<M> || (is_exact<M> && !is_declared));
   } else {
     return false;
   }
@@ -38,7 +41,7 @@ constexpr bool goes_short() {
 #if defined(__clang__) || defined(__CUDACC__)
   return false;
 #else
-  return goes_ragged<M, X>() && halves_quickly<M>();
+  return goes_ragged<M, X>() && halves_quickly<M, X>();
 #endif
 }
 
