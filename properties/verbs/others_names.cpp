@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "regroup/regroup.hpp"
@@ -24,6 +25,12 @@ struct sum {
 };
 struct ordered : sum {
   static constexpr bool is_commutative = false;
+};
+struct quick {  // whose elements are states as they are
+  static constexpr bool is_commutative = true;
+  static constexpr bool is_quick = true;
+  constexpr total identity() const { return {0}; }
+  constexpr total operator()(total a, total b) const { return {a.weight + b.weight}; }
 };
 constexpr auto weight_of = [](const item& x) { return x; };
 
@@ -72,6 +79,13 @@ REGROUP_NOT_THESE(require_apart)
 REGROUP_NOT_THESE(memory_read)
 REGROUP_NOT_THESE(coalesced)
 REGROUP_NOT_THESE(with_slices)
+REGROUP_NOT_THESE(with_members)
+REGROUP_NOT_THESE(with_widened)
+REGROUP_NOT_THESE(are_adjacent)
+REGROUP_NOT_THESE(short_leaf)
+REGROUP_NOT_THESE(halved_leaf)
+REGROUP_NOT_THESE(each_lane)
+REGROUP_NOT_THESE(get)
 
 }  // namespace others
 
@@ -100,4 +114,15 @@ TEST(others_names, are_not_called) {
   each(regroup::seq, others::sum{});
   each(regroup::par, others::sum{});
   each(regroup::par, others::ordered{});
+
+  const std::vector<others::total> totals(9000, {0.5});
+  std::vector<others::total> of_each(90);
+  regroup::reduce_rows(regroup::par, regroup::view(totals.data(), {90, 100}), of_each, others::quick{});
+  EXPECT_EQ(of_each[89].weight, 50);
+  std::vector<regroup::index> offsets;
+  for (regroup::index s = 0; s <= 90; ++s) offsets.push_back(100 * s);
+  regroup::reduce_segments(regroup::par, totals, offsets, of_each, others::quick{});
+  EXPECT_EQ(of_each[89].weight, 50);
+  const auto both = regroup::reduce(regroup::par, totals, regroup::fanout{others::quick{}, others::quick{}});
+  EXPECT_EQ(std::get<1>(both).weight, 4500);
 }

@@ -89,7 +89,7 @@ constexpr bool are_enough(index threads, index rows, index length) {
 template <class M, class At>
 constexpr void leaf_abreast(const M& m, index n, const At& at, pack<state_of<M>>& out) {
   if constexpr (has_members<M>) {  // each member by its own rule
-    with_members(m, [&](const auto&... member) {
+    host::with_members(m, [&](const auto&... member) {
       std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         (host::leaf_abreast(member, n, at, std::get<K>(parts)), ...);

@@ -105,7 +105,7 @@ class short_rows {
     for (; n < most; ++n) {
       const auto row = elements(b[first + n]);
       const index size = row.size();
-      const X* data = contiguous(row);
+      const X* data = regroup::contiguous(row);
       if (size > tile_elements) break;
       if (data != nullptr || size == 0) {
         regroup::find_pages_ahead(data, static_cast<std::size_t>(size) * sizeof(X));
@@ -134,7 +134,7 @@ class short_rows {
   template <class Batch, class Elements>
   index take_joined(const Batch& b, index first, index most, const Elements& elements) {
     const index begin = b.before(first);
-    const X* const here = contiguous(elements(b.joined(first, first + most)));
+    const X* const here = regroup::contiguous(elements(b.joined(first, first + most)));
     const X* const data = here != nullptr ? here : room();
     index n = 0, end = begin;
     for (; n < most; ++n) {
@@ -180,7 +180,7 @@ void fold_short_rows(const Batch& b, index first, index last, const M& m, const 
     }
     if (n > 0) {
       if constexpr (as_they_lie_here && goes_short<M, element>()) {
-        host::fold_short(m, rows.data(), n, are_joined || are_adjacent(rows.data(), n), states);
+        host::fold_short(m, rows.data(), n, are_joined || host::are_adjacent(rows.data(), n), states);
       } else if constexpr (as_they_lie_here && is_ragged<Batch> && goes_ragged<M, element>()) {
         host::fold_ragged(m, rows.data(), n, states);
       } else {

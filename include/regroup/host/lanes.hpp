@@ -105,7 +105,7 @@ constexpr state_of<M> leaf(const M& m, const Tile& t) {
   if constexpr (std::same_as<Tile, tile<load_from<float16>>>) {
     return host::with_widened(t, [&](const auto& widened) { return host::leaf(m, widened); });
   } else if constexpr (has_members<M>) {  // each member by its own rule
-    return with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf(member, t)...); });
+    return host::with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf(member, t)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else if constexpr (is_commutative<M>) {
@@ -153,7 +153,7 @@ void copy_elements(const Source& s, index first, index n, element_of<Source>* to
 template <class M, class Tile>
 state_of<M> leaf_after(const M& m, const Tile& t, index offset) {
   if constexpr (has_members<M>) {
-    return with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf_after(member, t, offset)...); });
+    return host::with_members(m, [&](const auto&... member) { return m.from_parts(host::leaf_after(member, t, offset)...); });
   } else if constexpr (has_lift_tile<M, Tile>) {
     return m.lift_tile(t);
   } else {

@@ -108,7 +108,7 @@ class by_length {
 template <class M, class Sizes, class At>
 constexpr void ragged_leaf(const M& m, const Sizes& sizes, index longest, const At& at, pack<state_of<M>>& out) {
   if constexpr (has_members<M>) {  // each member by its own rule
-    with_members(m, [&](const auto&... member) {
+    host::with_members(m, [&](const auto&... member) {
       std::tuple<pack<state_of<std::remove_cvref_t<decltype(member)>>>...> parts;
       [&]<std::size_t... K>(std::index_sequence<K...>) {
         (host::ragged_leaf(member, sizes, longest, at, std::get<K>(parts)), ...);

@@ -15,10 +15,16 @@
 #include "regroup/executor.hpp"
 #include "regroup/members.hpp"
 
-namespace regroup::detail {
+namespace regroup::detail {  // monoids/fanout.hpp
+template <std::size_t k, class State>
+struct fanout_part;
 template <class Indices, class... States>
-struct fanout_parts;  // monoids/fanout.hpp
-}
+struct fanout_parts;
+template <std::size_t k, class State>
+constexpr State& get(fanout_part<k, State>& s);
+template <std::size_t k, class State>
+constexpr const State& get(const fanout_part<k, State>& s);
+}  // namespace regroup::detail
 
 namespace regroup::host {
 
@@ -35,17 +41,19 @@ constexpr bool is_complex() {
   return false;
 }
 
+template <class T>
+inline constexpr bool is_fanout_state = false;
+template <class Indices, class... State>
+inline constexpr bool is_fanout_state<detail::fanout_parts<Indices, State...>> = true;
 /// The pairs, tuples and arrays of the standard library, and a fanout's states, whose members are all that they hold.
 template <class T>
-inline constexpr bool is_tuple = false;
+inline constexpr bool is_tuple = is_fanout_state<T>;
 template <class A, class B>
 inline constexpr bool is_tuple<std::pair<A, B>> = true;
 template <class... T>
 inline constexpr bool is_tuple<std::tuple<T...>> = true;
 template <class T, std::size_t N>
 inline constexpr bool is_tuple<std::array<T, N>> = true;
-template <class Indices, class... State>
-inline constexpr bool is_tuple<detail::fanout_parts<Indices, State...>> = true;
 
 /// The most scalars of a state that is kept by them.
 inline constexpr std::size_t most_scalars = 16;
@@ -71,9 +79,10 @@ constexpr auto members_of(T& x) noexcept {
     return [&]<std::size_t... I>(std::index_sequence<I...>) {
       if constexpr (std::is_array_v<value>) {
         return std::tie(x[I]...);
+      } else if constexpr (is_fanout_state<value>) {
+        return std::tie(regroup::detail::get<I>(x)...);
       } else {
-        using std::get;
-        return std::tie(get<I>(x)...);
+        return std::tie(std::get<I>(x)...);
       }
     }(std::make_index_sequence<members_in<value>()>{});
   } else {

@@ -81,30 +81,30 @@ constexpr state_of<M> halved_leaf(const M& m, index n, const Tile& t) {
   // (The combine apart from the choices beside it, for which these would be branches.)
   for (index first = 0; first < half; first += width) {
     auto& left = lane[static_cast<std::size_t>(first / width)];
-    each_lane<width>([&](index j) {
+    host::each_lane<width>([&](index j) {
       right.set(j, none);
       right.set_if(has(half + first + j), j, lift(half + first + j));
     });
-    each_lane<width>([&](index j) { left.set(j, m(lift(first + j), right.get(j))); });
-    each_lane<width>([&](index j) { left.set_if(!has(half + first + j), j, lift(first + j)); });
+    host::each_lane<width>([&](index j) { left.set(j, m(lift(first + j), right.get(j))); });
+    host::each_lane<width>([&](index j) { left.set_if(!has(half + first + j), j, lift(first + j)); });
   }
   for (std::size_t h = lane.size() / 2; h > 0; h /= 2) {
     for (std::size_t p = 0; p < h; ++p) {
-      each_lane<width>([&](index j) { lane[p].set(j, m(lane[p].get(j), lane[p + h].get(j))); });
+      host::each_lane<width>([&](index j) { lane[p].set(j, m(lane[p].get(j), lane[p + h].get(j))); });
     }
   }
   auto& left = lane[0];
   const auto halve = [&]<index H>(std::integral_constant<index, H>) {
     if constexpr (H >= width) {  // the first half of these
     } else if constexpr (Lanes > fewest_lanes) {
-      each_lane<H>([&](index j) { left.set(j, m(left.get(j), left.get(H + j))); });
+      host::each_lane<H>([&](index j) { left.set(j, m(left.get(j), left.get(H + j))); });
     } else {
-      each_lane<H>([&](index j) {
+      host::each_lane<H>([&](index j) {
         right.set(j, none);
         right.set_if(has(H + j), j, left.get(H + j));
       });
-      each_lane<H>([&](index j) { made.set(j, m(left.get(j), right.get(j))); });
-      each_lane<H>([&](index j) { left.set_if(has(H + j), j, made.get(j)); });
+      host::each_lane<H>([&](index j) { made.set(j, m(left.get(j), right.get(j))); });
+      host::each_lane<H>([&](index j) { left.set_if(has(H + j), j, made.get(j)); });
     }
   };
   halve(std::integral_constant<index, 8>{});
@@ -118,7 +118,8 @@ constexpr state_of<M> halved_leaf(const M& m, index n, const Tile& t) {
 template <class M, class X>
 constexpr state_of<M> short_leaf(const M& m, const X* x, index n, const X* end, std::array<X, std::size_t{lanes}>& room) {
   if constexpr (has_members<M>) {
-    return with_members(m, [&](const auto&... member) { return m.from_parts(host::short_leaf(member, x, n, end, room)...); });
+    return host::with_members(
+        m, [&](const auto&... member) { return m.from_parts(host::short_leaf(member, x, n, end, room)...); });
   } else {
     const auto of = [&]<index Lanes>(std::integral_constant<index, Lanes>) {
       const X* from = x;
@@ -126,7 +127,8 @@ constexpr state_of<M> short_leaf(const M& m, const X* x, index n, const X* end, 
         std::fill(std::copy_n(x, n, room.begin()), room.begin() + Lanes, *x);
         from = room.data();
       }
-      return with_widened(tile(load_from<X>{from}, Lanes), [&](const auto& t) { return host::halved_leaf<Lanes>(m, n, t); });
+      return host::with_widened(tile(load_from<X>{from}, Lanes),
+                                [&](const auto& t) { return host::halved_leaf<Lanes>(m, n, t); });
     };
     static_assert(lanes == 8 * fewest_lanes);
     if (n <= fewest_lanes) return of(std::integral_constant<index, fewest_lanes>{});

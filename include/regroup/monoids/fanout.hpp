@@ -86,13 +86,11 @@ class fanout : public detail::common_element<Monoids...> {
   }
   template <std::size_t... k>
   constexpr state combine(state& a, state& b, std::index_sequence<k...>) const {
-    using detail::get;
-    return state{{std::get<k>(members_)(get<k>(std::move(a)), get<k>(std::move(b)))}...};
+    return state{{std::get<k>(members_)(detail::get<k>(std::move(a)), detail::get<k>(std::move(b)))}...};
   }
   template <std::size_t... k>
   constexpr std::tuple<answer_of<Monoids>...> answers(const state& s, std::index_sequence<k...>) const {
-    using detail::get;
-    return {regroup::lower(std::get<k>(members_), get<k>(s))...};
+    return {regroup::lower(std::get<k>(members_), detail::get<k>(s))...};
   }
 
   std::tuple<Monoids...> members_;
