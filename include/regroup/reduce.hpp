@@ -120,7 +120,7 @@ void fold(const Executor& ex, const Batch& b, const M& m, const Projection& proj
 
 /// Reduces a range, or a view of any rank in C order, with `m`: lower(x_0 + x_1 + ... ), or lower(identity) if there are no
 /// elements. O(n) work, O(log n) states. With `seq`, up to a tile (4096) of contiguous elements without a projection
-/// allocates nothing, where the state is made of numbers (top_k's are not).
+/// allocates nothing, where the state is made of at most 16 numbers.
 template <executor Executor, class Range, class M, class Projection = std::identity>
 auto reduce(const Executor& ex, const Range& xs, const M& m, const Projection& projection = {}) {
   static_assert(require_identity<M>());

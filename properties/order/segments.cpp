@@ -18,7 +18,6 @@
 #include "regroup/monoids/arithmetic.hpp"
 #include "regroup/monoids/fanout.hpp"
 #include "regroup/monoids/log_sum_exp.hpp"
-#include "regroup/monoids/extremum.hpp"
 #include "regroup/monoids/mean.hpp"
 #include "regroup/monoids/minmax.hpp"
 #include "regroup/monoids/moments.hpp"

@@ -146,14 +146,14 @@ bool are_adjacent(const stretch<X>* from, index n) {
   }
   return true;
 }
-/// fold_leaves of stretches that are read as they lie, maybe adjacent.
+/// fold_leaves of stretches that are read as they lie, `adjacent` or not.
 template <class M, class X>
-void fold_short(const M& m, const stretch<X>* from, index n, bool are_adjacent, columns<state_of<M>>& leaves) {
+void fold_short(const M& m, const stretch<X>* from, index n, bool adjacent, columns<state_of<M>>& leaves) {
   dispatch([&] {
     std::array<X, std::size_t{lanes}> room;
     for (index k = 0; k < n; ++k) {
       const auto& [first, size] = from[k];
-      const X* const end = are_adjacent ? from[n - 1].first + from[n - 1].size : first + size;
+      const X* const end = adjacent ? from[n - 1].first + from[n - 1].size : first + size;
       if (size == 0) {
         leaves.set(k, m.identity());
       } else if (size <= lanes && (size >= fewest_copied || end - first >= fewest_lanes)) {
